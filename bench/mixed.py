@@ -92,6 +92,7 @@ def measure(
     prefer: str,
 ) -> Row:  # fmt: skip
     """Tune a model on ``count`` samples, and measure the plan on as many others."""
+    runtime = resolve_runtime(setting.runtime)
     start = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"{name}.tflite"
@@ -103,9 +104,12 @@ def measure(
             prefer=prefer,  # type: ignore[arg-type]
             budget=setting.budget,
             device=setting.device,
+            runtime=runtime,
         )
         seconds = time.perf_counter() - start
-        explanation = clgpu_delegate.explain_model(path, device=setting.device, precision=plan)
+        explanation = clgpu_delegate.explain_model(
+            path, runtime=runtime, device=setting.device, precision=plan
+        )
     fresh = samples_of(model, range(_FRESH, _FRESH + count))
     floats, halves, mixed = plan.points
     errors = [worst(model, fresh, setting, precision) for precision in ("fp32", "fp16", plan)]

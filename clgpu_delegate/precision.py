@@ -6,9 +6,9 @@ import dataclasses
 import json
 import math
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from clgpu_delegate.base.files import write_atomically
 from clgpu_delegate.base.rendering import Group, Shown, Table, Text, as_text, size
@@ -16,6 +16,7 @@ from clgpu_delegate.errors import FileError
 
 RELATIVE_L2 = "relative L2"
 _FORMAT = 1
+_LARGEST = 2.0**63  # of numbers in a file
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,7 +30,7 @@ class PrecisionPoint:
     """
 
     name: str
-    """``"fp32"``, ``"fp16"``, ``"tf32"`` or ``"mixed"``."""
+    """``"fp32"``, ``"fp16"`` or ``"mixed"``."""
 
     error: float
     """On the samples that were held back: the largest of them."""
@@ -81,8 +82,8 @@ class PrecisionChange:
 class PrecisionPlan(Shown):
     """Which tensors and sums of a model are computed in less than float; made by `tune`.
 
-    ``load(precision=plan)`` takes it, and so does the path of its file. A plan holds on the device
-    on which it was measured; on others it is a starting point.
+    ``load(precision=plan)`` takes it, or its file: a Path, or a str that ends in .json. A plan
+    holds on the device on which it was measured; on others it is a starting point.
 
     Examples
     --------
@@ -96,7 +97,8 @@ class PrecisionPlan(Shown):
     """
 
     model: str
-    """Digest of the model's operations and constants: no other model takes the plan."""
+    """Digest of the model's operations, their attributes and constants: no other model takes the
+    plan."""
 
     half: tuple[int, ...]
     """Tensors that are stored as half, as the model counts them."""
@@ -130,7 +132,8 @@ class PrecisionPlan(Shown):
     """The plan, ``"mixed"``, and the precisions of a whole model beside it."""
 
     changes: tuple[PrecisionChange, ...]
-    """What was measured alone: why the plan is what it is. Empty where fp16 holds the bound."""
+    """What was measured alone: why the plan is what it is. Where fp16 holds the bound, only weights
+    as int8."""
 
     complete: bool
     """Whether the search came to its end before its budget did."""
@@ -150,17 +153,17 @@ class PrecisionPlan(Shown):
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> PrecisionPlan:
-        """Make a plan of what `to_dict` gives; a KeyError, TypeError or ValueError if it is not."""
-        given = dict(data)
-        if given.pop("format") != _FORMAT:
-            raise ValueError("format")
-        for key, kind in (("points", PrecisionPoint), ("changes", PrecisionChange)):
-            given[key] = tuple(kind(**_plain(entry)) for entry in given[key])
-        for key in ("half", "int8", "tf32"):
-            given[key] = tuple(map(int, given[key]))
-        plan = cls(**given)
-        if not isinstance(plan.model, str) or not plan.max_error > 0:
-            raise ValueError("model")
+        """Make a plan of what `to_dict` gives; a ValueError that names the field if it is not."""
+        if not isinstance(data, Mapping) or data.get("format") != _FORMAT:
+            raise ValueError("it is not a plan of precisions")
+        given = {name: value for name, value in data.items() if name != "format"}
+        plan = cls(
+            **_checked(cls, given, ""),
+            points=_entries(PrecisionPoint, "points", given["points"]),
+            changes=_entries(PrecisionChange, "changes", given["changes"]),
+        )
+        if not plan.max_error > 0:
+            raise ValueError(f"max_error is {plan.max_error}; allowed: a number above 0")
         return plan
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -176,10 +179,11 @@ class PrecisionPlan(Shown):
             raise FileError(f"cannot read the plan {os.fspath(path)}: {error.strerror}") from None
         try:
             return cls.from_dict(json.loads(content))
-        except (ValueError, TypeError, KeyError, AttributeError):
-            raise FileError(
-                f"cannot read the plan {os.fspath(path)}: it is not a plan of precisions"
-            ) from None
+        except (json.JSONDecodeError, UnicodeDecodeError, RecursionError):
+            problem = "it is not a plan of precisions"
+        except ValueError as error:
+            problem = str(error)
+        raise FileError(f"cannot read the plan {os.fspath(path)}: {problem}")
 
     def __rich__(self) -> Group:
         table = Table()
@@ -207,10 +211,74 @@ class PrecisionPlan(Shown):
         return as_text(self)
 
 
-def _plain(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Fields of a dataclass, of what `PrecisionPlan.to_dict` makes of it."""
-    given = {k: tuple(v) if isinstance(v, list) else v for k, v in entry.items()}
-    return {**given, "error": math.inf if entry["error"] is None else entry["error"]}
+def _number(name: str, value: Any) -> float:
+    """A finite number of a file; a ValueError if it is none."""
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not number or not -_LARGEST <= value <= _LARGEST:
+        raise ValueError(f"{name} is {value!r:.40}; allowed: a finite number")
+    return float(value)
+
+
+def _count(name: str, value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= _LARGEST:
+        raise ValueError(f"{name} is {value!r:.40}; allowed: an integer from 0 on")
+    return value
+
+
+def _counts(name: str, value: Any) -> tuple[int, ...]:
+    if not isinstance(value, (list, tuple)):
+        raise ValueError(f"{name} is {value!r:.40}; allowed: a list of integers")
+    return tuple(_count(f"an element of {name}", item) for item in value)
+
+
+def _text(name: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"{name} is {value!r:.40}; allowed: a text")
+    return value
+
+
+def _flag(name: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError(f"{name} is {value!r:.40}; allowed: true, false")
+    return value
+
+
+_READERS: dict[str, Callable[[str, Any], Any]] = {
+    "float": _number,
+    "int": _count,
+    "str": _text,
+    "bool": _flag,
+    "tuple[int, ...]": _counts,
+}
+
+
+def _checked(kind: type, entry: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """The fields of a dataclass that are no entries, each of its type."""
+    types = {field.name: str(field.type) for field in dataclasses.fields(kind)}
+    if odd := sorted(map(str, types.keys() ^ entry.keys())):
+        raise ValueError(f"{where}{odd[0]} is missing or is no field of a plan")
+    return {
+        name: _READERS[of_type](where + name, entry[name])
+        for name, of_type in types.items()
+        if of_type in _READERS
+    }
+
+
+_Entry = TypeVar("_Entry", PrecisionPoint, PrecisionChange)
+
+
+def _entries(kind: type[_Entry], name: str, value: Any) -> tuple[_Entry, ...]:
+    if not isinstance(value, (list, tuple)):
+        raise ValueError(f"{name} is {value!r:.40}; allowed: a list")
+    entries = []
+    for number, entry in enumerate(value):
+        where = f"{name}[{number}]"
+        if not isinstance(entry, Mapping):
+            raise ValueError(f"{where} is {entry!r:.40}; allowed: an object")
+        infinite = entry.get("error", 0.0) is None  # as `PrecisionPlan.to_dict` writes it
+        fields = _checked(kind, {**entry, "error": 0.0} if infinite else entry, f"{where}.")
+        entries.append(kind(**{**fields, "error": math.inf} if infinite else fields))
+    return tuple(entries)
 
 
 def plan_text(

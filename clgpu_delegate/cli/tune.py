@@ -73,12 +73,9 @@ def tune(
     """Measure which kernels, or which precisions, are the fastest for a model, and store them."""
     quieten(settings["runtime"])
     given = {**settings, "budget": budget, "progress": False if as_json else None}
-    if max_error is not None:
-        given.update(max_error=max_error, seed=seed, prefer=word(prefer))
-    elif out is not None:
+    given.update(max_error=max_error, seed=seed, prefer=word(prefer), again=again)
+    if max_error is None and out is not None:
         raise OptionError("--out is given without --max-error, so there is no plan to write")
-    else:
-        given.update(again=again)
     if out is not None:
         check_writable(out)
     search: Any = tuning.tune

@@ -154,6 +154,7 @@ class _Search:
         self._held_back, self._seen = order[:back], order[back:]
         self._alone = self._seen[:_ALONE_SAMPLES]
         self._model = ""
+        self._halves_run = True
 
     def run(self) -> PrecisionPlan:
         subject, everything = self._subject, [*self._seen, *self._held_back]
@@ -168,13 +169,15 @@ class _Search:
                 f"max_error is {subject.max_error:g}, but fp32 itself has an error of "
                 f"{floats.error:.2g} on these samples; allowed: more than that"
             )
-        halves = self._whole("fp16", everything)
-        half = self._halves(floats, halves)
+        halves = self._tried("fp16", everything)
+        self._halves_run = halves is not None
+        half = [] if halves is None else self._halves(floats, halves)
         changes = self._integers(floats, self._alone)
-        if halves.error <= subject.max_error:
-            self._base = [dataclasses.replace(change, error=0.0) for change in half]
+        if halves is not None and halves.error <= subject.max_error:
+            self._base = self._whole_base(half, floats, halves)
         else:
-            changes += [*half, *self._rounded(floats, self._whole("tf32", self._alone))]
+            rounded = self._tried("tf32", self._alone)
+            changes += [*half, *([] if rounded is None else self._rounded(floats, rounded))]
         saves_time = subject.prefer == "time"
         self._spend([c for c in changes if (c.gain > 0 if saves_time else c.bytes > 0)])
         return self._settle(device, [*self._base, *self._best])
@@ -201,6 +204,20 @@ class _Search:
             for row in measured.delegate.launch_times():
                 times[row.node] = times.get(row.node, 0.0) + row.microseconds * 1e-6
             return _Whole(measured.error, measured.explanation, times)
+
+    def _whole_base(self, half: Sequence[Change], floats: _Whole, halves: _Whole) -> list[Change]:
+        """What makes all of fp16: its halves, and products of floats that it rounds to TF32."""
+        base = [*half, *self._rounded(floats, halves)]
+        return [dataclasses.replace(change, error=0.0) for change in base]
+
+    def _tried(self, precision: str, numbers: Sequence[int]) -> _Whole | None:
+        """The same, or None where it does not run: then no plan has parts of it."""
+        try:
+            return self._whole(precision, numbers)
+        except InputError:
+            raise
+        except ClgpuError:
+            return None
 
     def _halves(self, floats: _Whole, halves: _Whole) -> list[Change]:
         """Half storage: of each kernel's results, and of its weights."""
@@ -244,7 +261,9 @@ class _Search:
         before = {t.id: t for t in floats.explanation.tensors if t.storage.startswith("float")}
         if not before:
             return []
-        whole = self._whole(plan_text(self._model, None, (), before, ()), numbers)
+        whole = self._tried(plan_text(self._model, None, (), before, ()), numbers)
+        if whole is None:
+            return []
         stored = {t.id for t in whole.explanation.tensors if t.storage == "int8" and t.id in before}
         changes = []
         for node in whole.explanation.nodes:
@@ -258,7 +277,7 @@ class _Search:
         return changes
 
     def _rounded(self, floats: _Whole, rounded: _Whole) -> list[Change]:
-        """TF32: a change for each node that uses it."""
+        """TF32: a change for each node that uses it, in tf32 or, of floats, in fp16."""
         changes = []
         for node in rounded.explanation.nodes:
             if node.precision == "tf32":
@@ -298,9 +317,12 @@ class _Search:
         return measured
 
     def _alone_of(self, change: Change) -> Change:
-        with self._loaded(self._text([change]), self._alone, **_ONLY_ONCE) as measured:
-            peak = measured.explanation.peak_bytes
-            return dataclasses.replace(change, error=measured.error, peak=peak)
+        measured = self._trial([change], self._alone)
+        if measured is None:
+            return dataclasses.replace(change, error=math.inf, peak=self._peak)
+        return dataclasses.replace(
+            change, error=measured.error, peak=measured.explanation.peak_bytes
+        )
 
     def _worth(self, change: Change) -> float:
         """What is gained per error spent; errors of several changes add up as their squares do."""
@@ -341,14 +363,13 @@ class _Search:
 
     def _holds(self, changes: Sequence[Change]) -> bool:
         """Whether they hold the bound together; then they are the best, unless others save more."""
-        everything = [*self._base, *changes]
-        with self._loaded(self._text(everything), self._seen, **_ONLY_ONCE) as measured:
-            if measured.error > _MARGIN * self._subject.max_error:
-                return False
-            if self._subject.prefer == "memory":
-                saved: float = self._peak - measured.explanation.peak_bytes
-            else:
-                saved = sum(change.gain for change in changes)
+        measured = self._trial([*self._base, *changes], self._seen)
+        if measured is None or measured.error > _MARGIN * self._subject.max_error:
+            return False
+        if self._subject.prefer == "memory":
+            saved: float = self._peak - measured.explanation.peak_bytes
+        else:
+            saved = sum(change.gain for change in changes)
         if saved >= self._saved:
             self._best, self._saved = list(changes), saved
         return True
@@ -371,14 +392,19 @@ class _Search:
         tried = [list(taken)] if taken else []
         if 0 < len(fast) < len(taken) and self._error_of(fast, self._held_back) <= most:
             tried.append(fast)
-        floats, halves, *own = self._points(["fp32", "fp16", *map(self._text, tried)])
+        names = ["fp32", "fp16"] if self._halves_run else ["fp32"]
+        measured = self._points([*names, *map(self._text, tried)])
+        wholes, own = measured[: len(names)], measured[len(names) :]
+        floats = wholes[0]
         tried.append([])
         own.append(floats)
+        # The floats held the bound before the search.
+        right = [i for i, point in enumerate(own) if point.error <= bound] or [len(own) - 1]
         if saves_memory:
-            chosen = min(range(len(own)), key=lambda i: (own[i].bytes, own[i].seconds))
+            chosen = min(right, key=lambda i: (own[i].bytes, own[i].seconds))
         else:
-            least = min(point.seconds for point in own)
-            close = [i for i, point in enumerate(own) if point.seconds <= least * _ALIKE]
+            least = min(own[i].seconds for i in right)
+            close = [i for i in right if own[i].seconds <= least * _ALIKE]
             chosen = min(close, key=lambda i: own[i].bytes)
         mixed = dataclasses.replace(own[chosen], name="mixed")
         ids = _united(tried[chosen])
@@ -394,7 +420,7 @@ class _Search:
             error=mixed.error,
             samples=len(self._seen),
             held_back=len(self._held_back),
-            points=(floats, halves, mixed),
+            points=(*wholes, mixed),
             changes=tuple(_told(change, ids) for change in self._measured),
             complete=self._complete,
         )
@@ -421,8 +447,18 @@ class _Search:
         return plan_text(self._model, bound, ids.half, ids.int8, ids.tf32)
 
     def _error_of(self, changes: Sequence[Change], numbers: Sequence[int]) -> float:
-        with self._loaded(self._text(changes), numbers, **_ONLY_ONCE) as measured:
-            return measured.error
+        measured = self._trial(changes, numbers)
+        return math.inf if measured is None else measured.error
+
+    def _trial(self, changes: Sequence[Change], numbers: Sequence[int]) -> _Measured | None:
+        """Changes together, not timed; None where they do not run, as an infinite error."""
+        try:
+            with self._loaded(self._text(changes), numbers, **_ONLY_ONCE) as measured:
+                return measured
+        except InputError:
+            raise
+        except ClgpuError:
+            return None
 
     @contextlib.contextmanager
     def _loaded(self, precision: Any, numbers: Sequence[int], **more: Any) -> Iterator[_Measured]:
@@ -442,21 +478,21 @@ class _Search:
 
     def _error(self, number: int, outputs: Sequence[Array]) -> float:
         reference = self._reference[number]
-        finite = all(np.isfinite(o).all() for o in outputs if o.dtype.kind == "f")
         metric = self._subject.metric
         if metric is None:
             return relative_l2(outputs, reference)
+        if not all(np.isfinite(o).all() for o in outputs if o.dtype.kind == "f"):
+            return math.inf  # numbers beyond the range of half
         try:
             error = float(metric(outputs, reference))
-        except (TypeError, ValueError) as problem:
-            raise InputError(f"metric fails on sample {number}: {problem}") from None
+        except Exception as problem:
+            reason = str(problem).partition("\n")[0] or type(problem).__name__
+            raise InputError(f"metric fails on sample {number}: {reason}") from problem
         if math.isnan(error):
-            if finite:
-                raise InputError(
-                    f"metric returns NaN for sample {number}; it has to return a number, 0 where "
-                    "outputs and reference are equal"
-                )
-            return math.inf  # numbers beyond the range of half
+            raise InputError(
+                f"metric returns NaN for sample {number}; it has to return a number, 0 where "
+                "outputs and reference are equal"
+            )
         return error
 
     def _references(self) -> dict[int, list[Array]]:

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable, Literal, Union, overload
 
+import numpy as np
+
 from clgpu_delegate import native
 from clgpu_delegate.base import files
 from clgpu_delegate.base.arranging import Shapes
@@ -255,7 +257,8 @@ def tune(
         of the runtime's own kernels, it returns a float. None: the largest relative L2 norm of the
         difference of any output; of outputs of integers, the share that differs.
     seed
-        Of the choice of samples.
+        Of the choice of samples: an integer from 0 on. Only with ``max_error``, as are ``metric``
+        and ``prefer``.
     prefer
         What the plan is to save: ``"time"``; or ``"memory"`` of the device, where halves are slower
         than floats, as on most CPUs.
@@ -265,7 +268,7 @@ def tune(
         again goes on with them. Of precisions, the shorter it is, the more nodes change their
         precision together; loading the model and measuring the result come on top.
     again
-        Measure layers that were measured before, too.
+        Measure layers that were measured before, too. Not with ``max_error``.
     runtime
         As in `clgpu_delegate.runtimes.find_runtime`.
     progress
@@ -273,7 +276,8 @@ def tune(
         function that is called before each candidate with the number of layers done, the number of
         layers to be measured, the operation and the candidate. What it raises ends the tuning;
         winners found so far are kept. With ``max_error``, Ctrl-C ends the search, and the best plan
-        so far is measured and returned.
+        so far is measured and returned; Ctrl-C before the search or in these last measurements
+        ends the tuning without a plan.
     shapes
         As in `explain_model`.
     **settings
@@ -301,10 +305,14 @@ def tune(
     True
     """
     if max_error is not None:
+        if again:
+            raise OptionError("again is given with max_error; it is of tuning kernels only")
         bounded = _Bounded(samples, max_error, metric, seed, prefer)
         return _tune_precision(model, bounded, budget, runtime, progress, shapes, settings)
     if samples is not None or metric is not None:
         raise OptionError("samples and metric are given without max_error, the bound of the error")
+    if seed != 0 or prefer != "time":
+        raise OptionError("seed and prefer are given without max_error, the bound of the error")
     seconds = _seconds(budget)
     content = files.read_model(model)
     found = find_runtime(runtime)
@@ -370,9 +378,13 @@ def _tune_precision(
     settings: Settings,
 ) -> PrecisionPlan:
     seconds = _seconds(budget)
-    number = isinstance(asked.max_error, (int, float)) and not isinstance(asked.max_error, bool)
-    if not number or not 0 < asked.max_error < math.inf:
-        raise OptionError(f"max_error is {asked.max_error!r}; allowed: a number above 0")
+    max_error = asked.max_error
+    number = isinstance(max_error, (int, float, np.integer, np.floating))
+    if not number or isinstance(max_error, bool) or not 0 < max_error < math.inf:
+        raise OptionError(f"max_error is {max_error!r}; allowed: a number above 0")
+    whole = isinstance(asked.seed, (int, np.integer)) and not isinstance(asked.seed, bool)
+    if not whole or asked.seed < 0:
+        raise OptionError(f"seed is {asked.seed!r}; allowed: an integer from 0 on")
     if asked.prefer not in ("time", "memory"):
         raise OptionError(f"prefer is {asked.prefer!r}; allowed: time, memory")
     given, usual = Options.from_settings(**settings), Options()
@@ -391,9 +403,9 @@ def _tune_precision(
         runtime=found,
         options=options,
         samples=_read_samples(content, asked.samples),
-        max_error=float(asked.max_error),
+        max_error=float(max_error),
         metric=asked.metric,
-        seed=asked.seed,
+        seed=int(asked.seed),
         prefer=asked.prefer,
         budget=seconds,
     )
@@ -411,12 +423,24 @@ def _read_samples(content: bytes, given: Samples) -> list[list[Array]]:
         if isinstance(given, (str, os.PathLike)):
             given = samples_.load_file(given, inputs, "samples")
         elif isinstance(given, Mapping):
-            given = samples_.split(given, inputs, "the samples")
+            given = samples_.split(given, inputs, "the mapping of samples")
         elif not isinstance(given, Iterable):
-            raise InputError(f"samples is a {type(given).__name__}; allowed: an iterable of arrays")
-        return list(samples_.checked(given, inputs, "sample"))
+            raise InputError(
+                f"samples is of type {type(given).__name__}; allowed: an iterable of arrays"
+            )
+        checked = list(samples_.checked(given, inputs, "sample"))
     except QuantizationError as error:
         raise InputError(str(error)) from None
+    for number, arrays in enumerate(checked):
+        for array, tensor in zip(arrays, inputs):
+            # A dimension may be open, but the model is loaded with a single shape.
+            if array.shape != tuple(tensor.shape):
+                raise InputError(
+                    f"sample {number}, input {tensor.name!r} is of shape {array.shape}; the model "
+                    f"is loaded with {tuple(tensor.shape)}: give this shape, or the other one as "
+                    "the option 'shapes'"
+                )
+    return checked
 
 
 def _layer(entry: Mapping[str, Any]) -> TunedLayer:
@@ -445,9 +469,9 @@ def _seconds(budget: float | str) -> float:
         seconds = float(budget)
     else:
         seconds = 0.0
-    if not seconds > 0:
+    if not 0 < seconds < math.inf:
         raise OptionError(
-            f"budget is {budget!r}; allowed: a number of seconds above 0, or a text such as '90s' "
-            "or '2m'"
+            f"budget is {budget!r}; allowed: a finite number of seconds above 0, or a text such as "
+            "'90s' or '2m'"
         )
     return seconds

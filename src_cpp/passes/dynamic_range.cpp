@@ -49,6 +49,10 @@ int add_tensor(ir::Graph& graph, const std::string& name, DType dtype, int rank)
   return static_cast<int>(graph.tensors.size()) - 1;
 }
 
+bool has_scales(const ir::Node& node) {
+  return node.inputs.size() > uz(ops::kWeightScales) && node.inputs[uz(ops::kWeightScales)] >= 0;
+}
+
 /// Makes the node's input int8; returns the node that computes it, or nothing if this one has no
 /// hybrid arithmetic.
 std::optional<ir::Node> quantize_input(ir::Graph& graph, ir::Node& node) {
@@ -95,7 +99,7 @@ void dynamic_range(ir::Graph& graph, DynamicRange mode) {
   constexpr const char* kPass = "dynamic_range";
   std::vector<ir::Node> nodes;
   for (ir::Node& node : graph.nodes) {
-    if (ops::has_int8_weights(graph, node)) {
+    if (ops::has_int8_weights(graph, node) && !has_scales(node)) {
       node.inputs.resize(std::max(node.inputs.size(), uz(ops::kWeightScales)), -1);
       node.inputs.push_back(add_scales(graph, node.inputs[uz(node.kind->weights.slot)]));
       if (mode == DynamicRange::kHybrid) {

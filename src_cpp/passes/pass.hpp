@@ -68,7 +68,7 @@ enum class DynamicRange {
 void quantize_weights(ir::Graph& graph, const PrecisionPlan& plan);
 
 /// Float nodes with int8 weights get the weights' scales as an input (ops::kWeightScales); with
-/// kHybrid, new nodes before them quantise their input.
+/// kHybrid, new nodes before them quantise their input. Nodes that have scales stay as they are.
 void dynamic_range(ir::Graph& graph, DynamicRange mode);
 
 /// A padding of height and width, with zeros or mirrored (MIRROR_PAD's mode REFLECT), or a crop of

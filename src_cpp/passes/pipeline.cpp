@@ -34,13 +34,17 @@ const std::vector<Pass>& pipeline() {
       {"fuse_residual", [](G& graph, const O&, const D&) { fuse_residual(graph); }},
       // and after one.
       {"fuse_lookup", [](G& graph, const O&, const D&) { fuse_lookup(graph); }},
+      {"dynamic_range",
+       [](G& graph, const O& o, const D&) { dynamic_range(graph, o.dynamic_range); }},
       {"quantize_weights",
        [](G& graph, const O& o, const D&) {
          if (o.precision == Precision::kMixed && o.plan != nullptr)
            quantize_weights(graph, *o.plan);
        }},
+      // A plan's error was measured with weights that are read as floats, whatever the option says
+      // of the model's own.
       {"dynamic_range",
-       [](G& graph, const O& o, const D&) { dynamic_range(graph, o.dynamic_range); }},
+       [](G& graph, const O&, const D&) { dynamic_range(graph, DynamicRange::kDequantize); }},
       {"fuse_pad", [](G& graph, const O&, const D&) { fuse_pad(graph); }},
       {"fuse_separable",
        [](G& graph, const O& o, const D& d) { fuse_separable(graph, o.separable, d); }},

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -24,16 +26,20 @@ from tests.tolerance import MODEL_L2, relative_l2
 SHAPE = (1, 24, 24, 8)
 
 
-def network(scale: float = 0.1) -> bytes:
-    """Three convolutions of large images with large weights, a view and a mean."""
+def network(scale: float = 0.1, activation: str = "RELU", middle: float = 0.0) -> bytes:
+    """Three convolutions of large images with large weights, a view and a mean.
+
+    ``middle`` is added to a weight in the middle of each convolution.
+    """
     rng = np.random.default_rng(3)
     m = ModelMaker()
     x = m.input("x", SHAPE)
     for _ in range(3):
-        weights = m.constant(np.float32(scale) * rng.standard_normal((8, 5, 5, 8), np.float32))
+        weights = np.float32(scale) * rng.standard_normal((8, 5, 5, 8), np.float32)
+        weights[4, 2, 2, 4] += middle
         x = m.op(
-            "CONV_2D", [x, weights, m.constant(np.ones(8, np.float32))], SHAPE, padding="SAME",
-            stride_w=1, stride_h=1, fused_activation_function="RELU",
+            "CONV_2D", [x, m.constant(weights), m.constant(np.ones(8, np.float32))], SHAPE,
+            padding="SAME", stride_w=1, stride_h=1, fused_activation_function=activation,
         )  # fmt: skip
     x = m.op("RESHAPE", [x, m.constant(np.int32([1, -1, 8]))], (1, 576, 8))
     m.output(m.op("MEAN", [x, m.constant(np.int32([1]))], (1, 8)))
@@ -183,13 +189,32 @@ def test_plan_of_another_model_is_an_error(x):
         Loaded(x, network(0.2), precision=plan)
 
 
-def test_only_the_constants_of_a_model_distinguish_it_too(x):
-    digests = set()
-    for content in (network(), network(), network(0.2)):
-        report = Loaded(x, content, precision="mixed").explanation.mixed
-        assert report is not None
-        digests.add(report.model)
-    assert len(digests) == 2
+def digest(x: np.ndarray, content: bytes, **options: Any) -> str:
+    report = Loaded(x, content, precision="mixed", **options).explanation.mixed
+    assert report is not None
+    return report.model
+
+
+def test_constants_and_attributes_of_a_model_distinguish_it_too(x):
+    """The weights have more bytes than a hash of their ends would read."""
+    same = {digest(x, network()) for _ in range(2)}
+    others = [network(0.2), network(activation="RELU6"), network(middle=1.0)]
+    assert len(same) == 1
+    assert len(same | {digest(x, content) for content in others}) == 4
+
+
+def test_excluded_nodes_do_not_change_the_digest(x):
+    assert digest(x, network(), exclude="MEAN,0") == digest(x, network())
+
+
+def test_weights_of_a_plan_are_floats_to_the_hybrid_arithmetic_too(x):
+    none = Loaded(x, precision="mixed")
+    plan = none.plan("int8=0-99")
+    usual, hybrid = (
+        Loaded(x, precision=plan, dynamic_range=way) for way in ("dequantize", "hybrid")
+    )
+    assert np.array_equal(hybrid.output, usual.output)
+    assert hybrid.launches == usual.launches
 
 
 @pytest.mark.parametrize(
@@ -244,6 +269,15 @@ def test_verification_checks_the_bound_of_the_plan(x, bound, level):
     assert relative_l2(loaded.output, none.output) < (1e-6 if level == "fp32" else 1e-2)
 
 
+def test_bound_of_a_plan_is_not_that_of_partitions_whose_results_the_cpu_reads(x):
+    """Their errors may be larger than those of the model's outputs."""
+    none = Loaded(x, precision="mixed", exclude="MEAN")
+    options = {"precision": none.plan("half=0-99", "error=1e-06"), "exclude": "MEAN"}
+    verification = Loaded(x, verify="first", **options).explanation.verification
+    assert verification is not None
+    assert [found.level for found in verification.partitions] == ["as asked"]
+
+
 def test_hosts_that_only_know_texts_take_a_plan(x):
     none = Loaded(x, precision="mixed")
     (half,) = none.explanation.nodes[0].output_ids
@@ -276,10 +310,45 @@ def test_file_that_is_no_plan_is_an_error(tmp_path):
     file = tmp_path / "plan.json"
     with pytest.raises(clgpu_delegate.FileError, match="cannot read the plan"):
         clgpu_delegate.load(precision=file)
-    for content in (b"", b"[]", b"{}", b'{"format": 2}', b"\xff", Path(__file__).read_bytes()):
+    nested = b"[" * 200_000
+    none = (b"", b"[]", b"{}", b'{"format": 2}', b"\xff", nested, Path(__file__).read_bytes())
+    for content in none:
         file.write_bytes(content)
         with pytest.raises(clgpu_delegate.FileError, match="is not a plan of precisions"):
             clgpu_delegate.load(precision=str(file))
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"half": [math.inf]}, "an element of half is inf; allowed: an integer from 0 on"),
+        ({"half": [3.7]}, "an element of half is 3.7"),
+        ({"half": "12"}, "half is '12'; allowed: a list of integers"),
+        ({"int8": [-3]}, "an element of int8 is -3"),
+        ({"max_error": math.inf}, "max_error is inf; allowed: a finite number"),
+        ({"max_error": 0}, "max_error is 0.0; allowed: a number above 0"),
+        ({"metric": 3}, "metric is 3; allowed: a text"),
+        ({"complete": 1}, "complete is 1; allowed: true, false"),
+        ({"points": {}}, "points is {}; allowed: a list"),
+        ({"points": [3]}, r"points\[0\] is 3; allowed: an object"),
+        ({"points": [{"name": "fp32"}]}, r"points\[0\]\.bytes is missing"),
+        (
+            {"points": [{"name": "fp32", "error": 0, "seconds": "1", "bytes": 0}]},
+            r"points\[0\]\.seconds is '1'; allowed: a finite number",
+        ),
+        ({"more": 1}, "more is missing or is no field of a plan"),
+    ],
+)
+def test_wrong_field_of_a_plan_file_is_named(tmp_path, changes, problem):
+    plan = clgpu_delegate.PrecisionPlan(
+        "00", (1,), (), (), "a device", 1e-3, "relative L2", 1e-4, 4, 2, (), (), complete=True
+    )
+    file = tmp_path / "plan.json"
+    file.write_text(json.dumps({**plan.to_dict(), **changes}))
+    with pytest.raises(clgpu_delegate.FileError, match=problem) as error:
+        clgpu_delegate.load(precision=file)
+    assert "plan.json" in str(error.value)
+    assert "\n" not in str(error.value)
 
 
 def test_random_is_not_the_order_of_a_plan(x):

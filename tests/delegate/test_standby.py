@@ -75,6 +75,8 @@ def test_shapes_without_elements_go_to_the_cpu_and_come_back(runtime, device, rn
         for node in plan.nodes:
             assert node.claimed
             assert node.reason.startswith("computed by the CPU's kernels: ") == on_cpu
+            assert not (on_cpu and node.precision)
+        assert any(tensor.storage for tensor in plan.tensors) != on_cpu
         assert (partition.launches > 0) != on_cpu
         assert ("CPU (0)" in str(plan)) == on_cpu
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -167,6 +168,7 @@ def test_interrupt_keeps_the_best_so_far(model, samples):
 
     plan = tune(model, samples, progress=progress, max_error=3e-5)
     assert plan.complete is not any(what == "added" for *_, what in calls)
+    assert plan.half or plan.int8
     assert plan.error <= plan.max_error
     assert {op for _, _, op, _ in calls} <= {"CONV_2D", "TANH", "ADD", "SUB", "MEAN"}
 
@@ -189,7 +191,11 @@ def test_error_of_the_progress_ends_the_tuning(model, samples):
         ({"prefer": "speed"}, "prefer is 'speed'; allowed: time, memory"),
         ({"precision": "fp16"}, "option 'precision' is given with max_error"),
         ({"half_weights": True}, "option 'half_weights' is given with max_error"),
-        ({"budget": 0}, "budget is 0; allowed: a number of seconds above 0"),
+        ({"budget": 0}, "budget is 0; allowed: a finite number of seconds above 0"),
+        ({"budget": math.inf}, "budget is inf; allowed: a finite number of seconds above 0"),
+        ({"seed": -1}, "seed is -1; allowed: an integer from 0 on"),
+        ({"seed": 1.5}, "seed is 1.5; allowed: an integer from 0 on"),
+        ({"again": True}, "again is given with max_error"),
     ],
 )
 def test_wrong_argument_is_told(model, samples, changes, problem):
@@ -202,7 +208,7 @@ def test_wrong_argument_is_told(model, samples, changes, problem):
     ("samples", "problem"),
     [
         (None, "max_error is given without samples"),
-        (3, "samples is a int; allowed: an iterable of arrays"),
+        (3, "samples is of type int; allowed: an iterable of arrays"),
         ([], "samples has 0; allowed: 2 and more"),
         ([np.zeros(SHAPE, np.float32)], "samples has 1; allowed: 2 and more"),
         ([np.zeros((1, 2, 3, 4), np.float32)], r"sample 0, input 'x' is of shape \(1, 2, 3, 4\)"),
@@ -212,7 +218,7 @@ def test_wrong_argument_is_told(model, samples, changes, problem):
         ),
         ([np.full(SHAPE, np.nan, np.float32)], "sample 0, input 'x' holds NaN or infinity"),
         ([[np.zeros(SHAPE, np.float32)] * 2], "sample 0 has 2 arrays; the model has 1 inputs"),
-        ({"y": np.zeros((2, *SHAPE), np.float32)}, "the samples has arrays for y"),
+        ({"y": np.zeros((2, *SHAPE), np.float32)}, "the mapping of samples has arrays for y"),
     ],
 )
 def test_wrong_samples_are_told(model, samples, problem):
@@ -226,6 +232,7 @@ def test_wrong_samples_are_told(model, samples, problem):
         (lambda *_: float("nan"), "metric returns NaN for sample [0-9]; it has to return a number"),
         (lambda *_: None, "metric fails on sample [0-9]: "),
         (lambda *_: np.zeros(2), "metric fails on sample [0-9]: "),
+        (lambda *_: {}["key"], "metric fails on sample [0-9]: 'key'"),
     ],
 )
 def test_metric_that_gives_no_number_is_told(model, samples, metric, problem):
@@ -236,6 +243,105 @@ def test_metric_that_gives_no_number_is_told(model, samples, metric, problem):
 def test_samples_without_a_bound_are_told(model, samples):
     with pytest.raises(OptionError, match="samples and metric are given without max_error"):
         clgpu_delegate.tune(model, samples)  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize("changes", [{"seed": 1}, {"prefer": "memory"}])
+def test_choices_of_precisions_without_a_bound_are_told(model, changes):
+    with pytest.raises(OptionError, match="seed and prefer are given without max_error"):
+        clgpu_delegate.tune(model, **changes)
+
+
+def test_bound_may_be_a_number_of_numpy(model, samples):
+    plan = tune(model, samples, max_error=np.float32(0.5), seed=np.int64(2), budget=1e-3)
+    assert type(plan.max_error) is float
+
+
+def test_sample_with_more_than_the_batch_of_the_model_is_told(tmp_path):
+    m = ModelMaker()
+    m.output(m.op("ABS", [m.input("x", (-1, 4))], (-1, 4)))
+    path = tmp_path / "open.tflite"
+    path.write_bytes(m.build())
+    batches = [np.ones((1, 4), np.float32), np.ones((3, 4), np.float32)]
+    with pytest.raises(InputError, match=r"sample 1, input 'x' is of shape \(3, 4\).*'shapes'"):
+        tune(str(path), batches)
+    assert tune(str(path), [np.ones((3, 4), np.float32)] * 2, shapes={"x": (3, 4)}).samples == 1
+
+
+def failing(monkeypatch: pytest.MonkeyPatch, fails: Any) -> None:
+    """Loads of precisions for which ``fails`` is true fail as a device without memory does."""
+    loaded = mixing._Search._loaded
+
+    def load(self: Any, precision: str, numbers: Any, **more: Any) -> Any:
+        if fails(precision):
+            raise clgpu_delegate.ClgpuError("out of memory")
+        return loaded(self, precision, numbers, **more)
+
+    monkeypatch.setattr(mixing._Search, "_loaded", load)
+
+
+def test_trial_that_fails_has_an_infinite_error(model, samples, monkeypatch):
+    failing(monkeypatch, lambda precision: "int8=" in precision and "half=" not in precision)
+    assert tune(model, samples).half
+    tried = []
+
+    def second(precision: str) -> bool:
+        tried.append(precision)
+        return "half=" in precision and tried.count(precision) == 1 and len(tried) % 3 == 0
+
+    failing(monkeypatch, second)
+    plan = tune(model, samples)
+    assert plan.error <= plan.max_error
+    assert math.inf in [change.error for change in plan.changes]
+
+
+def test_precision_of_the_whole_that_fails_is_left_out(model, samples, monkeypatch):
+    failing(monkeypatch, lambda precision: precision in ("fp16", "tf32"))
+    plan = tune(model, samples)
+    assert [point.name for point in plan.points] == ["fp32", "mixed"]
+    assert plan.int8 or not plan.changes
+    assert plan.half == ()
+
+
+def test_metric_is_not_called_with_infinite_outputs(tmp_path):
+    m = ModelMaker()
+    x = m.input("x", SHAPE)
+    large = m.op("MUL", [x, m.constant(np.float32([1e6]))], SHAPE)
+    m.output(m.op("ABS", [large], SHAPE))
+    path = tmp_path / "large.tflite"
+    path.write_bytes(m.build())
+
+    def strict(outputs: Any, reference: Any) -> float:
+        if not np.isfinite(outputs[0]).all():
+            raise ZeroDivisionError
+        return mixing.relative_l2(outputs, reference)
+
+    plan = tune(str(path), np.ones((3, *SHAPE), np.float32), metric=strict)
+    assert {p.name: p.error for p in plan.points}["fp16"] == math.inf
+
+
+def test_precision_whose_last_measurement_exceeds_the_bound_is_not_chosen(
+    model, samples, monkeypatch
+):
+    def points(_self: Any, values: Any) -> list[clgpu_delegate.PrecisionPoint]:
+        return [
+            clgpu_delegate.PrecisionPoint(value, 1e-6 if value == "fp32" else 2e-3, 1.0, 100 - i)
+            for i, value in enumerate(values)
+        ]
+
+    monkeypatch.setattr(mixing._Search, "_points", points)
+    plan = tune(model, samples)
+    assert (plan.half, plan.int8, plan.error) == ((), (), 1e-6)
+
+
+def test_plan_that_may_be_all_of_fp16_has_its_rounded_factors():
+    """An input of a model stays float, so its products are of TF32 numbers."""
+    node = SimpleNamespace(index=3, op="CONV_2D", precision="tf32")
+    other = SimpleNamespace(index=4, op="CONV_2D", precision="fp16")
+    halves = mixing._Whole(0.0, SimpleNamespace(nodes=[node, other]), {3: 1e-3})  # type: ignore[arg-type]
+    floats = mixing._Whole(0.0, SimpleNamespace(nodes=[]), {3: 3e-3})  # type: ignore[arg-type]
+    search = mixing._Search.__new__(mixing._Search)
+    changes = search._whole_base([], floats, halves)
+    assert [(c.kind, set(c.ids), c.error) for c in changes] == [("factors", {3}, 0.0)]
 
 
 def test_model_without_a_node_on_the_device_is_told(model, samples):
@@ -330,3 +436,6 @@ def test_command_tells_what_is_missing(model, samples, capsys, tmp_path):
     assert "without samples" in fails(capsys, exits.FAILED, "tune", model, "--max-error", "1e-3")
     assert "without max_error" in fails(capsys, wrong, "tune", model, "--samples", str(given))
     assert "--out is given without" in fails(capsys, wrong, "tune", model, "--out", "plan.json")
+    assert "seed and prefer are given without" in fails(capsys, wrong, "tune", model, "--seed", "1")
+    bounded = ("tune", model, "--max-error", "1e-3", "--samples", str(given))
+    assert "again is given with max_error" in fails(capsys, wrong, *bounded, "--again")

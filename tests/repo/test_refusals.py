@@ -40,6 +40,7 @@ STARTS = re.compile(r"\bWhy::k(\w+)|\b(" + "|".join(HELPERS) + r")\(")
 # Refusals that no test can cause, with the reason: parts of sites in the form of `Site`.
 UNSEEN = {
     "claim/inline.cpp: left on the CPU by the option ''": "it is a comparison",
+    "claim/model.cpp: left on the CPU by the option ''": "it is a comparison",
     "quantize_rows.cpp: no operation is imported": "it has no operation, so nobody asks it",
     "the node has no parameters": "runtimes hand over parameters, of zeros where the file has none",
     "ops/families/pool.cpp: the padding is": "runtimes read any other padding as none",

@@ -189,7 +189,12 @@ bool Partition::run_shadow(TfLiteContext& context, bool all) {
 }
 
 Comparison Partition::comparison() const {
-  return {state_->target.options, trust_->verdict.level, session_->mixed.plan.get(), graph_, cpu_};
+  return {state_->target.options,
+          trust_->verdict.level,
+          session_->mixed.plan.get(),
+          session_->model_outputs,
+          graph_,
+          cpu_};
 }
 
 Suspects Partition::find_suspects() const {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "delegate/building/specialization.hpp"
@@ -27,6 +28,7 @@ struct Session {
   std::map<int, std::int64_t> share;  ///< parts of the budget, if building in order did not fit
   KnownValues known;                  ///< of its tensors, for the current shapes
   MixedReport mixed;                  ///< with precision="mixed"; else empty
+  std::set<int> model_outputs;        ///< as Model::model_outputs
   PlacementReport placement;
   std::string placement_note;
 };

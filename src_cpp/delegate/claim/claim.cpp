@@ -224,6 +224,7 @@ Claim claim(TfLiteContext& context, const std::shared_ptr<State>& state, bool is
   Model model(context, state->target.options);
   find_outputs(context, model);
   const auto session = std::make_shared<Session>();
+  session->model_outputs = model.model_outputs;
   session->pool = state->builder.pool();
   const bool is_main = is_main_graph(context);
   find_mixed(context, *state, model, is_main, *session);

@@ -344,9 +344,15 @@ void Model::import(ModelNode& node, const tfl::NodeView& view, const Options& op
   node.family = handler.family;
   node.operation = handler.operation;
   node.refusal = check(node, handler.operation, view, options);
-  if (node.refusal) return;
+  // The digest of a model has the attributes of excluded nodes, too (mixed.cpp).
+  if (node.refusal && node.refusal->why != Why::kOption) return;
+  const bool is_excluded = node.refusal.has_value();
   try {
     const OrRefusal<ops::Imported> imported = node.family->import(view);
+    if (is_excluded) {
+      if (imported) node.imported = *imported;
+      return;
+    }
     if (!imported && (imported.refusal().why != Why::kRunTime || !await(node, view))) {
       node.refusal = imported.refusal();
       return;
@@ -354,7 +360,7 @@ void Model::import(ModelNode& node, const tfl::NodeView& view, const Options& op
     if (imported) node.imported = *imported;
     if (node.family->fold != nullptr) node.folded = node.family->fold(view);
   } catch (const Error& malformed) {
-    node.refusal = Refusal{Why::kMalformed, "", malformed.what()};
+    if (!is_excluded) node.refusal = Refusal{Why::kMalformed, "", malformed.what()};
     return;
   }
   node.works = true;

@@ -45,7 +45,7 @@ struct Outcome {
 
 // A node without a kernel.
 void clear(NodeReport& node) {
-  node.family = node.candidate = node.chosen = "";
+  node.family = node.candidate = node.chosen = node.precision = "";
   node.work = {};
   node.fused_into.reset();
   node.is_view = false;
@@ -82,7 +82,6 @@ void set_outcome(NodeReport& node, const std::string& reason, const Outcome& out
   node.candidates.clear();
   node.refused.clear();
   node.adds_halves = node.tensor_cores = false;
-  node.precision = "";
   if (const auto work = outcome.work.find(node.index); work != outcome.work.end())
     node.work = work->second;
   if (const auto choice = outcome.choices.find(node.index); choice != outcome.choices.end()) {
@@ -150,7 +149,17 @@ void Ledger::unplan_after(std::uint64_t number, int partition, const std::string
 }
 
 void Ledger::set(int partition, const PartitionReport& partition_report, const Live::Held& held) {
-  report_.partitions.at(uz(partition)) = partition_report;
+  PartitionReport& reported = report_.partitions.at(uz(partition));
+  const std::map<int, const char*> before = std::move(reported.storages);
+  reported = partition_report;
+  for (TensorReport& tensor : report_.tensors) {
+    if (before.count(tensor.id) == 0) continue;
+    tensor.storage = "";
+    for (const PartitionReport& other : report_.partitions) {
+      const auto found = other.storages.find(tensor.id);
+      if (found != other.storages.end()) tensor.storage = found->second;
+    }
+  }
   const std::shared_ptr<runtime::Executor>& executor = held.executor;
   live_.at(uz(partition)) = {executor, held.graph, held.original,
                              executor == nullptr ? nullptr : executor->recorder()};

@@ -21,6 +21,17 @@ bool has_quantized(const ir::Graph& graph) {
 
 }  // namespace
 
+std::optional<double> Comparison::bound_of(const passes::PrecisionPlan& mixed,
+                                           const std::set<int>& model_outputs,
+                                           const ir::Graph& graph) {
+  if (!mixed.bound) return std::nullopt;
+  const bool ends_model = std::all_of(graph.outputs.begin(), graph.outputs.end(), [&](int id) {
+    const ir::Tensor& tensor = graph.tensor(id);
+    return tensor.state >= 0 || model_outputs.count(tensor.tflite_id) != 0;
+  });
+  return ends_model ? *mixed.bound : std::max(*mixed.bound, kMixedL2);
+}
+
 // Whether an output that holds indices refers to elements as large as the right ones.
 bool Comparison::is_tie(int tensor, const void* got, double slack) const {
   for (const CpuNode& node : cpu_.nodes) {

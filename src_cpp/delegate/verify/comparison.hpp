@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "abi/tflite_abi.hpp"
@@ -26,17 +27,23 @@ using RunAlone = std::function<runtime::Alone(const ir::Graph&, std::size_t posi
 /// kernels: `cpu.shadow` has their results.
 class Comparison {
  public:
-  /// `mixed`: with the option precision="mixed", its plan; null: there is none.
+  /// `mixed`: with the option precision="mixed", its plan; null: there is none. `model_outputs`:
+  /// TFLite's ids; the bound of a plan is theirs.
   Comparison(const Options& options, Level level, const passes::PrecisionPlan* mixed,
-             const ir::Graph& graph, const Standby& cpu)
+             const std::set<int>& model_outputs, const ir::Graph& graph, const Standby& cpu)
       : options_(options),
         precision_(options.precision == passes::Precision::kMixed && mixed == nullptr
                        ? passes::Precision::kFp32
                        : options.precision),
         level_(level),
-        named_(mixed == nullptr ? std::nullopt : mixed->bound),
+        named_(mixed == nullptr ? std::nullopt : bound_of(*mixed, model_outputs, graph)),
         graph_(graph),
         cpu_(cpu) {}
+
+  /// The largest relative L2 error of a graph's outputs with a plan. The results of a partition
+  /// that nodes on the CPU read may have larger errors than the model's outputs.
+  static std::optional<double> bound_of(const passes::PrecisionPlan& mixed,
+                                        const std::set<int>& model_outputs, const ir::Graph& graph);
 
   /// Compares the outputs in the runtime's tensors.
   Finding compare(const TfLiteContext& context) const;

@@ -83,8 +83,7 @@ Tolerance tolerance_of(passes::Precision precision, bool half_weights, Level lev
       mixed || (level < Level::kFp32 && (precision == passes::Precision::kFp16 || half_weights));
   const bool tf32 = level < Level::kExactSums && precision == passes::Precision::kTf32;
   if (half || tf32) {
-    // Weights that a plan stores as int8 are rounded by up to 2^-8.
-    const double l2 = of_node && !mixed ? 1e-2 : 3e-2;
+    const double l2 = mixed ? kMixedL2 : of_node ? 1e-2 : 3e-2;
     return {mixed && !of_node ? named.value_or(l2) : l2, 4 * l2, 1e-5, 1e-2, 1e-3, 2};
   }
   return {5e-4, 2e-3, 1e-7, 1e-3, 0, 2};

@@ -30,6 +30,10 @@ struct Tolerance {
   double steps;      ///< of quantised ones
 };
 
+/// Relative L2 error of partitions and nodes with a plan of precisions that names none: weights
+/// that it stores as int8 are rounded by up to 2^-8.
+constexpr double kMixedL2 = 3e-2;
+
 /// For whole partitions, or for a node with right inputs. `named`: of a plan of precisions, the
 /// relative L2 error that it was made for.
 Tolerance tolerance_of(passes::Precision precision, bool half_weights, Level level, bool of_node,
