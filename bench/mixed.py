@@ -111,7 +111,10 @@ def measure(
             path, runtime=runtime, device=setting.device, precision=plan
         )
     fresh = samples_of(model, range(_FRESH, _FRESH + count))
-    floats, halves, mixed = plan.points
+    points = {point.name: point for point in plan.points}
+    if "fp16" not in points:
+        raise ValueError("it does not run in fp16, which plans are compared with")
+    floats, halves, mixed = points["fp32"], points["fp16"], points["mixed"]
     errors = [worst(model, fresh, setting, precision) for precision in ("fp32", "fp16", plan)]
     stored = [tensor.storage for tensor in explanation.tensors]
     weights = set(plan.int8)
