@@ -170,7 +170,10 @@ def test_output_that_cannot_be_written_is_told_before_the_work(
 
 @pytest.fixture
 def _interruptible():
-    """Python's own handler, also where the tests were started with interrupts ignored."""
+    """Python's own handler, also where the tests were started with interrupts ignored.
+
+    Processes that a test starts then inherit no ignored signal.
+    """
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
@@ -247,6 +250,7 @@ def test_closed_error_stream_takes_no_output():
     assert (result.returncode, result.stdout) == (exits.FILE, "")
 
 
+@pytest.mark.usefixtures("_interruptible")
 @pytest.mark.parametrize("as_json", [False, True])
 def test_interrupt_while_the_commands_are_imported(as_json):
     script = """
@@ -305,6 +309,7 @@ def program(request, tmp_path):
     return [sys.executable, *words], environment
 
 
+@pytest.mark.usefixtures("_interruptible")
 @pytest.mark.parametrize("imports", [0, 1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 144])
 def test_interrupt_at_an_early_moment(program, imports):
     words, environment = program
@@ -316,6 +321,7 @@ def test_interrupt_at_an_early_moment(program, imports):
     assert done.stderr == "clgpu: interrupted\n"
 
 
+@pytest.mark.usefixtures("_interruptible")
 def test_interrupt_at_any_moment_shows_no_line_of_ours(program):
     words, environment = program
     for moment in range(8):
@@ -331,6 +337,7 @@ def test_interrupt_at_any_moment_shows_no_line_of_ours(program):
         raise AssertionError(f"after {0.06 * moment:.2f} s:\n{errors}")
 
 
+@pytest.mark.usefixtures("_interruptible")
 def test_library_leaves_interrupts_to_its_program():
     script = (
         "import signal, clgpu_delegate; print(signal.getsignal(2) is signal.default_int_handler)"
