@@ -25,28 +25,59 @@ struct Sizes {
   ir::Shape scores() const { return ir::Shape({batches, heads, queries, keys}); }
 };
 
-/// A work-group of `items` takes `rows` rows.
-kernel::Candidate tiled(const NodeContext& node, const Sizes& size, std::int64_t rows,
-                        std::int64_t items) {
-  kernel::Candidate candidate{"rows_" + std::to_string(rows), {}, {}};
-  kernel::Launch launch("composite/attention.cl", "composite_attention");
+/// Macros and arguments that kernels share; range and tile macros are missing. `any_columns`: the
+/// kernel has their number as an argument.
+kernel::Launch launch_of(const NodeContext& node, const Sizes& size, const char* file,
+                         const char* entry, bool any_columns) {
+  kernel::Launch launch(file, entry);
   const bool masked = node.has_input(kMask);
-  launch.macro("ROWS", rows).macro("WG", items).macro("DEPTH", size.depth);
-  launch.macro("PARTS", ceil_div(size.cols, items)).macro("MASK", masked ? 1 : 0);
+  launch.macro("DEPTH", size.depth).macro("MASK", masked ? 1 : 0);
   launch.type("Q_T", node.input(kQ).storage).type("K_T", node.input(kK).storage);
   launch.type("V_T", node.input(kV).storage).type("DST_T", node.output(0).storage);
   launch.type("MASK_T", masked ? node.input(kMask).storage : DType::kF32);
   launch.macro("HALF_MASK", masked && node.input(kMask).storage == DType::kF16 ? 1 : 0);
   launch.src(kQ).src(kK).src(kV);
   if (masked) launch.src(kMask);
-  launch.dst(0).i32(size.queries).i32(size.keys).i32(size.heads).i32(size.key_heads).i32(size.cols);
+  launch.dst(0).i32(size.queries).i32(size.keys).i32(size.heads).i32(size.key_heads);
+  if (any_columns) launch.i32(size.cols);
   const std::vector<int> none(uz(kRank), 0);
   const std::vector<int> strides =
       masked ? broadcast_strides(node.input(kMask).shape, size.scores()) : none;
   for (const int stride : strides) launch.i32(stride);
   launch.f32(node.attrs<CompositeAttrs>().scale);
+  return launch;
+}
+
+/// A work-group of `items` takes `rows` rows.
+kernel::Candidate tiled(const NodeContext& node, const Sizes& size, std::int64_t rows,
+                        std::int64_t items) {
+  kernel::Candidate candidate{"rows_" + std::to_string(rows), {}, {}};
+  kernel::Launch launch =
+      launch_of(node, size, "composite/attention.cl", "composite_attention", true);
+  launch.macro("ROWS", rows).macro("WG", items).macro("PARTS", ceil_div(size.cols, items));
   launch.range({uz(ceil_div(size.rows(), rows) * items), uz(size.key_heads), uz(size.batches)},
                {uz(items)});
+  candidate.launches.push_back(launch);
+  return candidate;
+}
+
+/// Whether tensor cores multiply halves here: only where a plan stores the queries as such.
+bool has_tensor_cores(const NodeContext& node, const Sizes& size, const DeviceInfo& device) {
+  constexpr int kFewRows = 32;  // most rows of a work-group would be empty
+  return device.mma_f16 && node.input(kQ).storage == DType::kF16 && size.cols == size.depth &&
+         (size.depth == 64 || size.depth == 128) && size.rows() >= kFewRows &&
+         node.attrs<CompositeAttrs>().scale > 0.0F;
+}
+
+kernel::Candidate tensor_rows(const NodeContext& node, const Sizes& size) {
+  constexpr int kWarps = 4, kItems = kWarps * 32, kRows = kWarps * 16;
+  kernel::Candidate candidate{"tensor_rows", {}, {}};
+  candidate.tensor_cores = true;
+  kernel::Launch launch =
+      launch_of(node, size, "composite/attention_nvidia.cl", "composite_attention_nvidia", false);
+  launch.macro("WARPS", kWarps).macro("MMA_TYPE", 0);
+  launch.range({uz(ceil_div(size.rows(), kRows)) * kItems, uz(size.key_heads), uz(size.batches)},
+               {kItems});
   candidate.launches.push_back(launch);
   return candidate;
 }
@@ -104,6 +135,7 @@ std::vector<kernel::Candidate> attention(const NodeContext& node, const DeviceIn
     list.push_back(tiled(node, size, rows, items));
   }
   list.back().form = kernel::Form::kPlain;
+  if (has_tensor_cores(node, size, device)) list.insert(list.begin(), tensor_rows(node, size));
   return list;
 }
 
