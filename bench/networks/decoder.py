@@ -134,7 +134,7 @@ class Weights:
         """Yield the bytes of a file, some rows at a time."""
         for drawn in self._drawn():
             if self.form.startswith("int4"):
-                pairs = drawn.reshape(-1, 2)
+                pairs = np.append(drawn, np.zeros(drawn.size % 2, np.int8)).reshape(-1, 2)
                 yield ((pairs[:, 0] & 15) | (pairs[:, 1] << 4)).view(np.uint8)
             else:
                 yield drawn
@@ -158,7 +158,8 @@ class Weights:
         return stored * np.repeat(scales, self.shape[1] // scales.shape[1], axis=1)
 
     def _drawn(self) -> Iterator[np.ndarray]:
-        rows = max(1, _PIECE // math.prod(self.shape[1:]))
+        # Of an even number, so that no byte has integers of two pieces.
+        rows = max(2, _PIECE // math.prod(self.shape[1:]) // 2 * 2)
         for piece, first in enumerate(range(0, self.shape[0], rows), 1):
             random = np.random.default_rng((*self.seed, piece))
             shape = (min(rows, self.shape[0] - first), *self.shape[1:])
@@ -179,6 +180,7 @@ def save_decoder(
     *,
     form: str = "float32",
     prefill: Sequence[int] = (128,),
+    decode: bool = True,
     cache: int = 1280,
     seed: int = 0,
     outside: bool | None = None,
@@ -196,6 +198,9 @@ def save_decoder(
         one for each `BLOCK` neighbours of a row.
     prefill
         For each number of tokens a signature ``prefill_N``; may be empty.
+    decode
+        Whether there is a signature ``decode``. An interpreter without signatures runs it, or
+        else the first of the others.
     cache
         Positions of the caches.
     seed
@@ -211,11 +216,10 @@ def save_decoder(
     Raises
     ------
     ValueError
-        If there is no such form, or the sizes do not fit it.
+        If there is no such form, the sizes do not fit it, or there is no signature.
     """
-    return make_decoder(decoder, form=form, prefill=prefill, cache=cache, seed=seed).save(
-        path, outside=outside
-    )
+    maker = make_decoder(decoder, form=form, prefill=prefill, decode=decode, cache=cache, seed=seed)
+    return maker.save(path, outside=outside)
 
 
 def make_decoder(
@@ -223,6 +227,7 @@ def make_decoder(
     *,
     form: str = "float32",
     prefill: Sequence[int] = (128,),
+    decode: bool = True,
     cache: int = 1280,
     seed: int = 0,
 ) -> ModelMaker:
@@ -237,13 +242,17 @@ def make_decoder(
                     f"rows of {name} have {matrix.shape[1]} elements; with {form} they are "
                     f"multiples of {BLOCK}"
                 )
+    signatures = [("decode", 1)] if decode else []
+    signatures += [(f"prefill_{tokens}", tokens) for tokens in prefill]
+    if not signatures:
+        raise ValueError("a file needs a signature: decode, or at least one prefill")
     maker = ModelMaker()
-    owner = _Graph(maker, decoder, weights, cache)
-    # The first graph of a file is the one that an interpreter without signatures runs.
-    owner.describe("decode", 1)
-    for tokens in prefill:
-        graph = _Graph(maker.subgraph(), decoder, weights, cache, owner)
-        graph.describe(f"prefill_{tokens}", tokens)
+    owner: _Graph | None = None
+    for key, tokens in signatures:
+        place = maker.subgraph() if owner else maker
+        graph = _Graph(place, decoder, weights, cache, owner)
+        graph.describe(key, tokens, logits=key == "decode")
+        owner = owner or graph
     return maker
 
 
@@ -266,8 +275,8 @@ class _Graph:
         self._stored: dict[str, int] = {}  # constants by name
         self._read: dict[str, int] = {}  # the same as floats, where halves are stored
 
-    def describe(self, key: str, tokens: int) -> None:
-        """Add all layers; only a single token gets logits."""
+    def describe(self, key: str, tokens: int, *, logits: bool) -> None:
+        """Add all layers and the signature; without ``logits`` only what the caches need."""
         maker, size = self._maker, self._decoder
         rows = (1, self._cache, size.key_heads, size.depth)
         inputs = {
@@ -291,8 +300,8 @@ class _Graph:
             outputs[v_name] = v = self._keep(
                 inputs[v_name], self._split(normal, f"value_{i}", size.key_heads)
             )
-            if tokens > 1 and i == size.layers - 1:
-                break  # what follows serves the logits
+            if not logits and i == size.layers - 1:
+                break
             q = self._rotate(self._split(normal, f"query_{i}", size.heads))
             x = self._add(x, self._dense(self._attend(q, k, v), f"mix_{i}"))
             normal = self._normalize(x, f"hidden_norm_{i}")
@@ -300,7 +309,7 @@ class _Graph:
             gate = self._op("MUL", gate, self._op("LOGISTIC", gate))
             hidden = self._op("MUL", gate, self._dense(normal, f"up_{i}"))
             x = self._add(x, self._dense(hidden, f"down_{i}"))
-        if tokens == 1:
+        if logits:
             outputs["logits"] = self._dense(self._normalize(x, "norm"), "head")
         maker.output(*outputs.values())
         maker.signature(key, inputs, outputs)
