@@ -192,6 +192,37 @@ kernel::Candidate nibbles(const NodeContext& node, const Products& size, const D
   return candidate;
 }
 
+/// Up to 8 rows of halves on tensor cores, to which weights of 4, 8 and 16 bits become halves.
+std::vector<kernel::Candidate> warps(const NodeContext& node, const Products& size,
+                                     const DeviceInfo& device) {
+  constexpr int kMostRows = 8, kColumns = 16, kStep = 64, kWarps = 8;
+  const ir::Tensor& weights = node.input(kWeights);
+  const bool narrow = weights.quantization != nullptr && weights.quantization->narrow;
+  const bool bytes = weights.storage == DType::kI8;
+  if (!device.mma_f16 || node.input(kSrc).storage != DType::kF16 || quantized(node) ||
+      is_hybrid(node) || !weights.is_constant() || size.rows > kMostRows ||
+      size.depth % kStep != 0 || !(bytes || weights.storage == DType::kF16) ||
+      block_of(node) % (kStep / 2) != 0)
+    return {};
+  kernel::Candidate candidate{"warps", {}, {}};
+  candidate.tensor_cores = true;
+  const std::int64_t bits = narrow ? 4 : bytes ? 8 : 16;
+  const std::int64_t groups = ceil_div(size.cols, kColumns);
+  const std::int64_t words = groups * kColumns * size.depth * bits / 32;
+  kernel::Launch pack("fully_connected/pack_warps_nvidia.cl", "fully_connected_pack_warps");
+  pack.type("SRC_T", weights.storage).macro("BITS", bits);
+  pack.src(kWeights).scratch_out(0).i32(words).i32(size.cols).i32(size.depth);
+  pack.range({uz(words)}, {kElementwiseGroup});
+  candidate.launches.push_back(pack);
+  candidate.scratch.push_back({words * 4});
+  auto& launch = add_launch(candidate, node, size, "fully_connected/warps_nvidia.cl",
+                            "fully_connected_warps", {false, true, false});
+  set_blocks(launch, block_of(node));
+  launch.macro("WARPS", kWarps).macro("ROWS", size.rows).macro("BITS", bits).macro("MMA_TYPE", 0);
+  launch.range({uz(groups) * kWarps * 32}, {kWarps * 32});
+  return {candidate};
+}
+
 /// Columns and work-items of a work-group of wide.cl.
 struct WideTile {
   std::int64_t cols, items;
@@ -224,8 +255,7 @@ std::vector<kernel::Candidate> wides(const NodeContext& node, const Products& si
   std::vector<kernel::Candidate> list;
   if (quantized(node) || is_hybrid(node) || size.depth % step != 0) return list;
   if (packed && block_of(node) % step != 0) return list;
-  for (const WideTile& tile :
-       {WideTile{2, 128}, WideTile{4, 128}, WideTile{1, 128}, WideTile{4, 32}}) {
+  for (const WideTile& tile : {WideTile{4, 128}, WideTile{2, 128}, WideTile{4, 32}}) {
     if (uz(tile.items) <= group_of(uz(tile.items), device))
       list.push_back(wide(node, size, tile, packed));
   }
@@ -305,7 +335,9 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   const auto& quantization = node.input(kWeights).quantization;
   const bool packs = quantization != nullptr && quantization->narrow && !is_hybrid(node) &&
                      node.input(kWeights).is_constant();
-  std::vector<kernel::Candidate> list = wides(node, size, packs, device);
+  std::vector<kernel::Candidate> list = warps(node, size, device);
+  const auto wide = wides(node, size, packs, device);
+  list.insert(list.end(), wide.begin(), wide.end());
   if (packs) list.push_back(nibbles(node, size, device));
   if (packs && quantization->block > 0) {
     if (device.is_cpu()) std::rotate(list.begin(), list.end() - 1, list.end());

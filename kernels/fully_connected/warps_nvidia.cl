@@ -1,0 +1,148 @@
+// warps_nvidia.cl - dst[m, n] = act(sum over k of src[m, k] * weights[n, k] + bias[n] + residual[m, n]) for up to 8
+//                   rows on NVIDIA's tensor cores: the time of reading the weights
+//
+// Shapes    src: [rows, depth], depth a multiple of 64; packed: as pack_warps_nvidia.cl writes it;
+//           bias: [cols]; dst: [rows, cols]; with BLOCKS block_scales: [cols, depth / block], block a
+//           multiple of 32
+// Launch    one work-group per 16 columns, whose warps share the depth: global = (ceil(cols / 16) * WARPS *
+//           32, 1, 1), local = (WARPS * 32, 1, 1)
+// Macros    WARPS     1..16   warps of a work-group
+//           ROWS      1..8    rows
+//           BITS      4|8|16  of a weight: integers, or half
+//           BLOCKS    0|1     1: `block` elements of a row share a scale; SCALED is 0
+//           MMA_TYPE  0       see common/mma.cl
+//           SRC_T, DST_T  float|half  element types; src is half
+//           and those of common/epilogue.cl
+// Numerics  products of halves are exact, sums are float; warps are added in order, the bias last
+#include "common/epilogue.cl"
+#include "common/local.cl"
+#include "common/mma.cl"
+#include "common/types.cl"
+
+#define STEP 64  // elements of depth, in four products of 16
+// READS: of 16 bytes that a lane makes in a step
+#if BLOCKS
+#define BLOCK_SCALES_PARAM __global const float *block_scales,
+#define BLOCK_PARAM , int block
+#else
+#define BLOCK_SCALES_PARAM
+#define BLOCK_PARAM
+#endif
+
+#if BITS == 16
+#define READS 4
+#define LEFT(w, j) ((w)[j])
+#elif BITS == 8
+#define READS 2
+// Bytes 128 above the weights, behind the exponent of 1024, less 1152.
+uint halves_of_bytes(uint word, uint select) {
+  uint v;
+  __asm("{.reg .b32 t; prmt.b32 t, %1, 0x64646464, %2; sub.f16x2 %0, t, %3;}"
+        : "=r"(v)
+        : "r"(word), "r"(select), "r"(0x64806480u));
+  return v;
+}
+uint4 left_of(uint2 w) {
+  return (uint4)(halves_of_bytes(w.s0, 0x4140u), halves_of_bytes(w.s0, 0x4342u),
+                 halves_of_bytes(w.s1, 0x4140u), halves_of_bytes(w.s1, 0x4342u));
+}
+#define LEFT(w, j) left_of((j) % 2 ? (w)[(j) / 2].hi : (w)[(j) / 2].lo)
+#else
+#define READS 1
+// Four bits, 8 above the weights, behind the exponent of 1024: in the lowest place less 1032, in the
+// next one, which counts 16 times as much, a sixteenth less 72.
+uint halves_of_low(uint word) {
+  uint v;
+  __asm("sub.f16x2 %0, %1, %2;"
+        : "=r"(v)
+        : "r"((word & 0x000F000Fu) | 0x64006400u), "r"(0x64086408u));
+  return v;
+}
+uint halves_of_high(uint word) {
+  uint v;
+  __asm("fma.rn.f16x2 %0, %1, %2, %3;"
+        : "=r"(v)
+        : "r"((word & 0x00F000F0u) | 0x64006400u), "r"(0x2C002C00u), "r"(0xD480D480u));
+  return v;
+}
+uint4 left_of(uint w) {
+  return (uint4)(halves_of_low(w), halves_of_high(w), halves_of_low(w >> 8),
+                 halves_of_high(w >> 8));
+}
+#define LEFT(w, j) \
+  left_of((j) == 0 ? (w)[0].s0 : (j) == 1 ? (w)[0].s1 : (j) == 2 ? (w)[0].s2 : (w)[0].s3)
+#endif
+
+__kernel __attribute__((reqd_work_group_size(WARPS * 32, 1, 1))) void fully_connected_warps(
+    __global const SRC_T *src, __global const uint4 *packed,
+    BLOCK_SCALES_PARAM BIAS_PARAM RESIDUAL_PARAM RESULT_PARAM int rows, int cols,
+    int depth BLOCK_PARAM) {
+  LOCAL_ARRAY(float, partial, WARPS * 16 * ROWS);
+  const int item = get_local_id(0);
+  const int lane = item % 32, warp = item / 32;
+  const int g = lane / 4, q = lane % 4;
+  const int n0 = get_group_id(0) * 16;
+  const int steps = depth / STEP;
+  packed += (size_t)get_group_id(0) * steps * (READS * 32) + lane;
+  src += (g < ROWS ? g : 0) * depth + q * 8;
+  float4 sum = 0.0f, other = 0.0f;
+#if BLOCKS
+  const int blocks = depth / block;
+  const int first = min(n0 + g, cols - 1) * blocks, second = min(n0 + g + 8, cols - 1) * blocks;
+#endif
+#pragma unroll 4
+  for (int s = warp; s < steps; s += WARPS) {
+    uint4 w[READS];
+#pragma unroll
+    for (int i = 0; i < READS; ++i) w[i] = packed[(s * READS + i) * 32];
+    // Rows that do not exist are zero.
+    uint4 x0 = 0, x1 = 0;
+    if (g < ROWS) {
+      x0 = *(__global const uint4 *)(src + s * STEP);
+      x1 = *(__global const uint4 *)(src + s * STEP + 32);
+    }
+    float4 low = 0.0f, high = 0.0f;
+#if !BLOCKS
+    low = sum;
+    high = other;
+#endif
+    uint4 left = LEFT(w, 0);
+    MMA(low, left, x0.s0, x0.s1);
+    left = LEFT(w, 1);
+    MMA(low, left, x0.s2, x0.s3);
+    left = LEFT(w, 2);
+    MMA(high, left, x1.s0, x1.s1);
+    left = LEFT(w, 3);
+    MMA(high, left, x1.s2, x1.s3);
+#if BLOCKS
+    const int at0 = s * STEP / block, at1 = (s * STEP + 32) / block;
+    sum +=
+        low * (float4)((float2)(block_scales[first + at0]), (float2)(block_scales[second + at0]));
+    sum +=
+        high * (float4)((float2)(block_scales[first + at1]), (float2)(block_scales[second + at1]));
+#else
+    sum = low;
+    other = high;
+#endif
+  }
+  sum += other;
+  // A lane has rows 2q and 2q + 1 of columns g and g + 8.
+  if (2 * q < ROWS) {
+    partial[(warp * 16 + g) * ROWS + 2 * q] = sum.s0;
+    partial[(warp * 16 + g + 8) * ROWS + 2 * q] = sum.s2;
+  }
+  if (2 * q + 1 < ROWS) {
+    partial[(warp * 16 + g) * ROWS + 2 * q + 1] = sum.s1;
+    partial[(warp * 16 + g + 8) * ROWS + 2 * q + 1] = sum.s3;
+  }
+  barrier(CLK_LOCAL_MEM_FENCE);
+  for (int i = item; i < 16 * ROWS; i += WARPS * 32) {
+    const int m = i / 16, n = n0 + i % 16;
+    if (n >= cols) continue;
+    float total = 0.0f;
+#pragma unroll
+    for (int part = 0; part < WARPS; ++part) total += partial[(part * 16 + i % 16) * ROWS + m];
+    const int at = RESULT_AT(m, n, cols);
+    STORE(DST_T, dst, at, FINISH_SUM(total, CHANNEL_AT(n), at));
+  }
+}
