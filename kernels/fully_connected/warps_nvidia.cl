@@ -7,18 +7,25 @@
 // Launch    one work-group per 16 columns, whose warps share the depth: global = (ceil(cols / 16) * WARPS *
 //           32, 1, 1), local = (WARPS * 32, 1, 1)
 // Macros    WARPS     1..16   warps of a work-group
-//           ROWS      1..8    rows
+//           ROWS      1..8    rows; up to 4 with SPLIT
+//           SPLIT     0|1     1: src is float, and each element the sum of two halves: 22 bits of mantissa
 //           BITS      4|8|16  of a weight: integers, or half
 //           BLOCKS    0|1     1: `block` elements of a row share a scale; SCALED is 0
 //           MMA_TYPE  0       see common/mma.cl
-//           SRC_T, DST_T  float|half  element types; src is half
+//           SRC_T, DST_T  float|half  element types; src is half without SPLIT
 //           and those of common/epilogue.cl
-// Numerics  products of halves are exact, sums are float; warps are added in order, the bias last
+// Numerics  products of halves are exact, sums are float; warps are added in order, the bias last. With
+//           SPLIT, elements beyond 65504 count as 65504
 #include "common/epilogue.cl"
 #include "common/local.cl"
 #include "common/mma.cl"
 #include "common/types.cl"
 
+#if SPLIT
+#define PARTS (2 * ROWS)  // rows of right operands
+#else
+#define PARTS ROWS
+#endif
 #define STEP 64  // elements of depth, in four products of 16
 // READS: of 16 bytes that a lane makes in a step
 #if BLOCKS
@@ -73,18 +80,37 @@ uint4 left_of(uint w) {
   left_of((j) == 0 ? (w)[0].s0 : (j) == 1 ? (w)[0].s1 : (j) == 2 ? (w)[0].s2 : (w)[0].s3)
 #endif
 
+#if SPLIT
+// The halves nearest to floats or, `rest`, to what these leave over.
+uint4 halves_of(float8 v, int rest) {
+  v = select(v, (float8)(65504.0f), v > 65504.0f);
+  v = select(v, (float8)(-65504.0f), v < -65504.0f);
+  uint4 h = (uint4)(to_halves(v.s0, v.s1), to_halves(v.s2, v.s3), to_halves(v.s4, v.s5),
+                    to_halves(v.s6, v.s7));
+  if (rest) {
+    v -= (float8)(from_halves(h.s0), from_halves(h.s1), from_halves(h.s2), from_halves(h.s3));
+    h = (uint4)(to_halves(v.s0, v.s1), to_halves(v.s2, v.s3), to_halves(v.s4, v.s5),
+                to_halves(v.s6, v.s7));
+  }
+  return h;
+}
+#define RIGHT(p) halves_of(*(__global const float8 *)(p), g >= ROWS)
+#else
+#define RIGHT(p) (*(__global const uint4 *)(p))
+#endif
+
 __kernel __attribute__((reqd_work_group_size(WARPS * 32, 1, 1))) void fully_connected_warps(
     __global const SRC_T *src, __global const uint4 *packed,
     BLOCK_SCALES_PARAM BIAS_PARAM RESIDUAL_PARAM RESULT_PARAM int rows, int cols,
     int depth BLOCK_PARAM) {
-  LOCAL_ARRAY(float, partial, WARPS * 16 * ROWS);
+  LOCAL_ARRAY(float, partial, WARPS * 16 * PARTS);
   const int item = get_local_id(0);
   const int lane = item % 32, warp = item / 32;
   const int g = lane / 4, q = lane % 4;
   const int n0 = get_group_id(0) * 16;
   const int steps = depth / STEP;
   packed += (size_t)get_group_id(0) * steps * (READS * 32) + lane;
-  src += (g < ROWS ? g : 0) * depth + q * 8;
+  src += g % ROWS * depth + q * 8;
   float4 sum = 0.0f, other = 0.0f;
 #if BLOCKS
   const int blocks = depth / block;
@@ -97,9 +123,9 @@ __kernel __attribute__((reqd_work_group_size(WARPS * 32, 1, 1))) void fully_conn
     for (int i = 0; i < READS; ++i) w[i] = packed[(s * READS + i) * 32];
     // Rows that do not exist are zero.
     uint4 x0 = 0, x1 = 0;
-    if (g < ROWS) {
-      x0 = *(__global const uint4 *)(src + s * STEP);
-      x1 = *(__global const uint4 *)(src + s * STEP + 32);
+    if (g < PARTS) {
+      x0 = RIGHT(src + s * STEP);
+      x1 = RIGHT(src + s * STEP + 32);
     }
     float4 low = 0.0f, high = 0.0f;
 #if !BLOCKS
@@ -127,13 +153,13 @@ __kernel __attribute__((reqd_work_group_size(WARPS * 32, 1, 1))) void fully_conn
   }
   sum += other;
   // A lane has rows 2q and 2q + 1 of columns g and g + 8.
-  if (2 * q < ROWS) {
-    partial[(warp * 16 + g) * ROWS + 2 * q] = sum.s0;
-    partial[(warp * 16 + g + 8) * ROWS + 2 * q] = sum.s2;
+  if (2 * q < PARTS) {
+    partial[(warp * 16 + g) * PARTS + 2 * q] = sum.s0;
+    partial[(warp * 16 + g + 8) * PARTS + 2 * q] = sum.s2;
   }
-  if (2 * q + 1 < ROWS) {
-    partial[(warp * 16 + g) * ROWS + 2 * q + 1] = sum.s1;
-    partial[(warp * 16 + g + 8) * ROWS + 2 * q + 1] = sum.s3;
+  if (2 * q + 1 < PARTS) {
+    partial[(warp * 16 + g) * PARTS + 2 * q + 1] = sum.s1;
+    partial[(warp * 16 + g + 8) * PARTS + 2 * q + 1] = sum.s3;
   }
   barrier(CLK_LOCAL_MEM_FENCE);
   for (int i = item; i < 16 * ROWS; i += WARPS * 32) {
@@ -141,7 +167,11 @@ __kernel __attribute__((reqd_work_group_size(WARPS * 32, 1, 1))) void fully_conn
     if (n >= cols) continue;
     float total = 0.0f;
 #pragma unroll
-    for (int part = 0; part < WARPS; ++part) total += partial[(part * 16 + i % 16) * ROWS + m];
+    for (int w = 0; w < WARPS; ++w) {
+#pragma unroll
+      for (int part = m; part < PARTS; part += ROWS)
+        total += partial[(w * 16 + i % 16) * PARTS + part];
+    }
     const int at = RESULT_AT(m, n, cols);
     STORE(DST_T, dst, at, FINISH_SUM(total, CHANNEL_AT(n), at));
   }

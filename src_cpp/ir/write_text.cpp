@@ -108,6 +108,7 @@ class Writer {
         mentioned_[uz(tensor.placement->whole)] = true;
     }
     std::string text = graph_.allows_tf32 ? "tf32\n" : "";
+    if (graph_.allows_half) text += "half\n";
     for (std::size_t i = 0; i < graph_.tensors.size(); ++i) {
       if (!mentioned_[i] || written_[i]) continue;
       text += described(static_cast<int>(i));

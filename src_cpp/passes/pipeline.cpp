@@ -59,8 +59,8 @@ const std::vector<Pass>& pipeline() {
 
 void run_pipeline(ir::Graph& graph, const PipelineOptions& options, const DeviceInfo& device) {
   // Halves have no more mantissa bits than TF32 numbers.
-  graph.allows_tf32 =
-      options.precision == Precision::kFp16 || options.precision == Precision::kTf32;
+  graph.allows_half = options.precision == Precision::kFp16;
+  graph.allows_tf32 = graph.allows_half || options.precision == Precision::kTf32;
   for (const Pass& pass : pipeline()) pass.run(graph, options, device);
   ir::verify(graph);
 }

@@ -192,17 +192,19 @@ kernel::Candidate nibbles(const NodeContext& node, const Products& size, const D
   return candidate;
 }
 
-/// Up to 8 rows of halves on tensor cores, to which weights of 4, 8 and 16 bits become halves.
+/// Up to 8 rows of halves, or 4 of floats as two halves each, on tensor cores, for which weights of
+/// 4 and 8 bits become halves.
 std::vector<kernel::Candidate> warps(const NodeContext& node, const Products& size,
                                      const DeviceInfo& device) {
-  constexpr int kMostRows = 8, kColumns = 16, kStep = 64, kWarps = 8;
+  constexpr int kColumns = 16, kStep = 64, kWarps = 8;
   const ir::Tensor& weights = node.input(kWeights);
   const bool narrow = weights.quantization != nullptr && weights.quantization->narrow;
   const bool bytes = weights.storage == DType::kI8;
-  if (!device.mma_f16 || node.input(kSrc).storage != DType::kF16 || quantized(node) ||
-      is_hybrid(node) || !weights.is_constant() || size.rows > kMostRows ||
-      size.depth % kStep != 0 || !(bytes || weights.storage == DType::kF16) ||
-      block_of(node) % (kStep / 2) != 0)
+  const bool split = node.input(kSrc).storage == DType::kF32;
+  const int most_rows = split ? 4 : 8;
+  if (!device.mma_f16 || quantized(node) || is_hybrid(node) || (split && !node.allows_half()) ||
+      !weights.is_constant() || size.rows > most_rows || size.depth % kStep != 0 ||
+      !(bytes || weights.storage == DType::kF16) || block_of(node) % (kStep / 2) != 0)
     return {};
   kernel::Candidate candidate{"warps", {}, {}};
   candidate.tensor_cores = true;
@@ -219,6 +221,7 @@ std::vector<kernel::Candidate> warps(const NodeContext& node, const Products& si
                             "fully_connected_warps", {false, true, false});
   set_blocks(launch, block_of(node));
   launch.macro("WARPS", kWarps).macro("ROWS", size.rows).macro("BITS", bits).macro("MMA_TYPE", 0);
+  launch.macro("SPLIT", split ? 1 : 0);
   launch.range({uz(groups) * kWarps * 32}, {kWarps * 32});
   return {candidate};
 }
