@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "ops/families/composite/composite.hpp"
+#include "ops/families/composite/limits.hpp"
 #include "ops/shared/sharing.hpp"
 
 namespace clgpu::ops::composite {
@@ -10,7 +11,6 @@ namespace {
 
 constexpr int kQ = 0, kK = 1, kV = 2, kMask = 3;  // inputs
 constexpr int kRank = 4;                          // batch, position, head, element
-constexpr int kMostDepth = 2048;                  // a work-group keeps a query in local memory
 
 struct Sizes {
   int batches, queries, keys, heads, key_heads, depth, cols;
@@ -94,8 +94,8 @@ OrRefusal<CompositeAttrs> import_attention(const tfl::NodeView& node, const Numb
     CLGPU_REFUSE_RANK(node.input(i), kNames[i], i == kMask ? 0 : kRank, kRank);
   }
   const int depth = node.input(kQ).dim(3);
-  CLGPU_REFUSE_IF(depth > kMostDepth, Why::kShape, "a head", "",
-                  std::to_string(depth) + " elements", {"up to " + std::to_string(kMostDepth)});
+  CLGPU_REFUSE_IF(depth > kMostHeadDepth, Why::kShape, "a head", "",
+                  std::to_string(depth) + " elements", {"up to " + std::to_string(kMostHeadDepth)});
   CompositeAttrs attrs;
   attrs.kind = kAttention;
   const auto scale = numbers.find("scale");
