@@ -26,7 +26,8 @@
 #else
 #define PARTS ROWS
 #endif
-#define STEP 64  // elements of depth, in four products of 16
+#define STEP 64                     // elements of depth, in four products of 16
+#define AHEAD (BITS == 16 ? 2 : 4)  // steps
 // READS: of 16 bytes that a lane makes in a step
 #if BLOCKS
 #define BLOCK_SCALES_PARAM __global const float *block_scales,
@@ -94,9 +95,11 @@ uint4 halves_of(float8 v, int rest) {
   }
   return h;
 }
-#define RIGHT(p) halves_of(*(__global const float8 *)(p), g >= ROWS)
+#define RIGHT_T float8
+#define RIGHT(v) halves_of(v, g >= ROWS)
 #else
-#define RIGHT(p) (*(__global const uint4 *)(p))
+#define RIGHT_T uint4
+#define RIGHT(v) (v)
 #endif
 
 __kernel __attribute__((reqd_work_group_size(WARPS * 32, 1, 1))) void fully_connected_warps(
@@ -116,40 +119,49 @@ __kernel __attribute__((reqd_work_group_size(WARPS * 32, 1, 1))) void fully_conn
   const int blocks = depth / block;
   const int first = min(n0 + g, cols - 1) * blocks, second = min(n0 + g + 8, cols - 1) * blocks;
 #endif
-#pragma unroll 4
-  for (int s = warp; s < steps; s += WARPS) {
-    uint4 w[READS];
+  for (int s = warp; s < steps; s += WARPS * AHEAD) {
+    // All reads of several steps come first: a warp waits for memory once.
+    uint4 w[AHEAD][READS];
+    RIGHT_T x[AHEAD][2];
 #pragma unroll
-    for (int i = 0; i < READS; ++i) w[i] = packed[(s * READS + i) * 32];
-    // Rows that do not exist are zero.
-    uint4 x0 = 0, x1 = 0;
-    if (g < PARTS) {
-      x0 = RIGHT(src + s * STEP);
-      x1 = RIGHT(src + s * STEP + 32);
+    for (int a = 0; a < AHEAD; ++a) {
+      const int at = s + a * WARPS;
+#pragma unroll
+      for (int i = 0; i < READS; ++i) w[a][i] = packed[(min(at, steps - 1) * READS + i) * 32];
+      // Rows that do not exist, and steps past the end, are zero.
+      x[a][0] = x[a][1] = 0;
+      if (g < PARTS && at < steps) {
+        x[a][0] = *(__global const RIGHT_T *)(src + at * STEP);
+        x[a][1] = *(__global const RIGHT_T *)(src + at * STEP + 32);
+      }
     }
-    float4 low = 0.0f, high = 0.0f;
-#if !BLOCKS
-    low = sum;
-    high = other;
-#endif
-    uint4 left = LEFT(w, 0);
-    MMA(low, left, x0.s0, x0.s1);
-    left = LEFT(w, 1);
-    MMA(low, left, x0.s2, x0.s3);
-    left = LEFT(w, 2);
-    MMA(high, left, x1.s0, x1.s1);
-    left = LEFT(w, 3);
-    MMA(high, left, x1.s2, x1.s3);
+#pragma unroll
+    for (int a = 0; a < AHEAD; ++a) {
+      const uint4 x0 = RIGHT(x[a][0]), x1 = RIGHT(x[a][1]);
 #if BLOCKS
-    const int at0 = s * STEP / block, at1 = (s * STEP + 32) / block;
-    sum +=
-        low * (float4)((float2)(block_scales[first + at0]), (float2)(block_scales[second + at0]));
-    sum +=
-        high * (float4)((float2)(block_scales[first + at1]), (float2)(block_scales[second + at1]));
+      float4 low = 0.0f, high = 0.0f;
 #else
-    sum = low;
-    other = high;
+      float4 low = sum, high = other;
 #endif
+      uint4 left = LEFT(w[a], 0);
+      MMA(low, left, x0.s0, x0.s1);
+      left = LEFT(w[a], 1);
+      MMA(low, left, x0.s2, x0.s3);
+      left = LEFT(w[a], 2);
+      MMA(high, left, x1.s0, x1.s1);
+      left = LEFT(w[a], 3);
+      MMA(high, left, x1.s2, x1.s3);
+#if BLOCKS
+      const int k = min(s + a * WARPS, steps - 1) * STEP, at0 = k / block, at1 = (k + 32) / block;
+      sum +=
+          low * (float4)((float2)(block_scales[first + at0]), (float2)(block_scales[second + at0]));
+      sum += high *
+             (float4)((float2)(block_scales[first + at1]), (float2)(block_scales[second + at1]));
+#else
+      sum = low;
+      other = high;
+#endif
+    }
   }
   sum += other;
   // A lane has rows 2q and 2q + 1 of columns g and g + 8.
