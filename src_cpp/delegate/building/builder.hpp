@@ -28,11 +28,12 @@ class Builder {
 
   /// Plans and builds a graph with inferred shapes within `budget` bytes of device memory (0: no
   /// limit). Records candidates that fail on this device, and excludes them and distrusted engines.
-  /// Chains of launches are compiled only for a plan that `lasts`.
-  /// If the device has less memory than it reports, plans for less. Throws
-  /// plan::NoCandidate when a family has no candidate left, and plan::BudgetError.
+  /// Chains of launches are compiled only for a plan that `lasts`. `carried` has the tensors that
+  /// the graph calls so; null if it has none. If the device has less memory than it reports, plans
+  /// for less. Throws plan::NoCandidate when a family has no candidate left, and plan::BudgetError.
   Built build(const ir::Graph& graph, std::int64_t budget,
-              const std::shared_ptr<runtime::Pool>& pool, Level level, bool lasts) const;
+              const std::shared_ptr<runtime::Pool>& pool, Level level, bool lasts,
+              const std::shared_ptr<runtime::CarriedSet>& carried) const;
 
   /// The plan that build() would make, without building it; throws as build().
   plan::Fitted plan(const ir::Graph& graph, std::int64_t budget) const;

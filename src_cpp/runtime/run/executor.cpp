@@ -89,12 +89,13 @@ class QueueOf {
 
 Executor::Executor(std::shared_ptr<cl::Context> context, std::shared_ptr<store::Store> store,
                    plan::Plan plan, bool warm_up, std::shared_ptr<Pool> pool, bool record,
-                   const std::optional<Chaining>& chaining)
+                   const std::optional<Chaining>& chaining, std::shared_ptr<CarriedSet> carried)
     : context_(std::move(context)),
       store_(std::move(store)),
       plan_(std::move(plan)),
       queue_(context_->create_queue()),
       flusher_(*context_),
+      carried_(std::move(carried)),
       images_(*context_),
       transfers_(
           *context_, queue_, plan_, [this](int buffer) { return memory(buffer); },
@@ -113,6 +114,7 @@ void Executor::make_all(bool warm_up, std::shared_ptr<Pool> pool, bool record,
     mover_ = std::make_unique<Mover>(*context_, plan_, record, [this](int b) { return memory(b); });
   run_load_steps();
   allocate_rest();
+  provide_carried();
   arena_ = std::make_unique<Lease>(
       pool != nullptr && !plan_.poison ? std::move(pool) : std::make_shared<Pool>(context_), plan_);
   const auto turn = take_turn();
@@ -124,10 +126,12 @@ void Executor::make_all(bool warm_up, std::shared_ptr<Pool> pool, bool record,
     recorder_ = std::make_shared<Recorder>(context_->api(), plan_);
     recording_queue_ = context_->create_queue(/*profiling=*/true);
   }
-  warm_up_kernels(warm_up);
-  sources_.clear();
-  first_launches_.clear();
-  if (chaining && !record) make_chains(*chaining, warm_up);
+  without_traces([&] {
+    warm_up_kernels(warm_up);
+    sources_.clear();
+    first_launches_.clear();
+    if (chaining && !record) make_chains(*chaining, warm_up);
+  });
 }
 
 Executor::~Executor() {
@@ -143,6 +147,53 @@ void Executor::allocate_rest() {
   }
 }
 
+void Executor::provide_carried() {
+  for (const plan::Carry& c : plan_.carries) {
+    const plan::Buffer& buffer = plan_.buffers[uz(c.buffer)];
+    CLGPU_CHECK(carried_ != nullptr);
+    carried_->provide(buffer.carried, c.form);
+  }
+}
+
+std::vector<int> Executor::carried_numbers() const {
+  std::vector<int> numbers;
+  for (const plan::Carry& c : plan_.carries) numbers.push_back(plan_.buffers[uz(c.buffer)].carried);
+  return numbers;
+}
+
+void Executor::without_traces(const std::function<void()>& launching) {
+  if (plan_.carries.empty()) return launching();
+  const auto turn = carried_->take_turn();
+  CarriedSet::Aside aside(*carried_, carried_numbers(), queue_);
+  try {
+    launching();
+  } catch (...) {
+    finish_all();
+    try {
+      aside.put_back();
+    } catch (const cl::OpenCLError&) {
+      // The first error tells more.
+    }
+    throw;
+  }
+  finish_all();
+  aside.put_back();
+}
+
+// Values that no kernel has updated in place. Until here an inference that fails has changed none
+// of them.
+void Executor::carry_on() {
+  bool any = false;
+  for (const plan::Carry& c : plan_.carries) {
+    if (c.result == c.buffer || c.form.bytes() == 0) continue;
+    any = true;
+    cl::check(context_->api().clEnqueueCopyBuffer(queue_.get(), memory(c.result), memory(c.buffer),
+                                                  0, 0, c.form.bytes(), 0, nullptr, nullptr),
+              "clEnqueueCopyBuffer", plan_.buffers[uz(c.buffer)].name);
+  }
+  if (any) finish("carried tensors");
+}
+
 void Executor::allocate(int index) {
   const Buffer& buffer = plan_.buffers[uz(index)];
   buffers_[uz(index)] =
@@ -153,6 +204,7 @@ void Executor::allocate(int index) {
 cl::cl_mem Executor::memory(int buffer) const {
   if (const cl::cl_mem object = transfers_.object(buffer); object != nullptr) return object;
   const Buffer& planned = plan_.buffers[uz(buffer)];
+  if (planned.place == Buffer::Place::kCarried) return carried_->memory(planned.carried);
   return planned.place == Buffer::Place::kArena ? arena_->memory(buffer)
                                                 : buffers_[uz(buffer)].get();
 }
@@ -385,9 +437,12 @@ cl::EventHandle Executor::run(const std::vector<const void*>& inputs,
                               const std::vector<void*>& outputs, const Lent& lent) {
   const std::lock_guard<std::mutex> lock(busy_);
   const auto turn = take_turn();
+  const auto carrying =
+      plan_.carries.empty() ? std::unique_lock<std::mutex>() : carried_->take_turn();
   Recording* const recording = recorder_ == nullptr ? nullptr : recorder_->begin();
   const QueueOf queue(recording, queue_, recording_queue_);
   const bool flies = lent.may_fly && recorder_ == nullptr && mover_ == nullptr &&
+                     plan_.carries.empty() &&
                      lent.buffers.size() == inputs.size() + outputs.size() &&
                      std::count(lent.buffers.begin(), lent.buffers.end(), nullptr) == 0;
   try {
@@ -400,7 +455,8 @@ cl::EventHandle Executor::run(const std::vector<const void*>& inputs,
     // and nobody may wait for the device: an event of the application may depend on another
     // inference.
     const bool chained = chains_ != nullptr && recording == nullptr && !flies &&
-                         lent.ready.empty() && !overlap(inputs, outputs, lent);
+                         lent.ready.empty() && plan_.repeats && !overlap(inputs, outputs, lent);
+    if (!plan_.carries.empty()) carried_->touch(carried_numbers());
     transfers_.up(inputs, recording);
     const auto alone = chained ? context_->whole_device() : std::unique_lock<std::mutex>();
     if (chained) {
@@ -415,6 +471,7 @@ cl::EventHandle Executor::run(const std::vector<const void*>& inputs,
       launch_all();
       transfers_.down(outputs);
     }
+    carry_on();
     if (flies) {
       cl::EventHandle done = mark({});
       // Other queues can wait only for commands that were flushed.

@@ -13,6 +13,7 @@
 #include "cl/context.hpp"
 #include "cl/flusher.hpp"
 #include "plan/plan.hpp"
+#include "runtime/run/carried.hpp"
 #include "runtime/run/chains.hpp"
 #include "runtime/run/images.hpp"
 #include "runtime/run/mover.hpp"
@@ -56,9 +57,11 @@ class Executor {
   /// memory). The arena is in `pool`, where executors take turns; null: a separate one.
   /// With `record`, inferences are recorded. With `chaining`, launches run as stages of chains
   /// while an inference is waited for and not recorded; what was measured is kept in the store.
+  /// `carried` has the memory of plan().carries; it may be null if there are none.
   Executor(std::shared_ptr<cl::Context> context, std::shared_ptr<store::Store> store,
            plan::Plan plan, bool warm_up, std::shared_ptr<Pool> pool = nullptr, bool record = false,
-           const std::optional<Chaining>& chaining = std::nullopt);
+           const std::optional<Chaining>& chaining = std::nullopt,
+           std::shared_ptr<CarriedSet> carried = nullptr);
   ~Executor();
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
@@ -136,6 +139,12 @@ class Executor {
 
   void allocate(int buffer);
   void allocate_rest();
+  void provide_carried();
+  std::vector<int> carried_numbers() const;
+  /// Calls what launches for other reasons than an inference. Carried tensors keep their values.
+  void without_traces(const std::function<void()>& launching);
+  /// At the end of an inference.
+  void carry_on();
   /// The turn of the arena, whose memory is there.
   std::unique_lock<std::mutex> take_turn();
   void set_buffers(const BoundLaunch& bound);
@@ -155,6 +164,8 @@ class Executor {
   bool overlap(const std::vector<const void*>& inputs, const std::vector<void*>& outputs,
                const Lent& lent) const;
   void make_chains(const Chaining& chaining, bool may_run);
+  double time_of(int runs, int node, const std::vector<const BoundLaunch*>& timed);
+  Times times_of(int rounds);
   void try_chains();
   double seconds_of(int runs, const std::function<void()>& enqueue);
   void take_chains(const ChainsTaken& taken);
@@ -184,6 +195,7 @@ class Executor {
   cl::QueueHandle queue_;
   cl::Flusher flusher_;
   cl::QueueHandle recording_queue_;             // takes its place while an inference is recorded
+  const std::shared_ptr<CarriedSet> carried_;   // null if nothing is carried
   cl::Context::Programs programs_;              // of the launches
   std::map<std::string, std::string> sources_;  // assembled, by file, while loading
   std::map<const plan::Step*, cl::FirstLaunch> first_launches_;  // while loading
