@@ -9,8 +9,11 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
-from typing import Any, NamedTuple, overload
+import math
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, Union, overload
 
 import flatbuffers
 import numpy as np
@@ -24,6 +27,8 @@ DType = Any  # a numpy dtype, or a schema name such as "RESOURCE"
 _SCHEMA_VERSION = 3
 _BUFFER_ALIGNMENT = 16  # bytes; the runtimes map constants in place and their kernels expect it
 _NO_BUFFER = 0  # the schema reserves buffer 0, which is empty, for tensors without data
+_OUTSIDE_ALIGNMENT = 64  # bytes
+_LARGEST_TABLE = 2**31 - 2**20  # bytes of a FlatBuffer, whose offsets are 32 bits with a sign
 
 # The runtimes register nearly every kernel from version 1 on and look at the tensors' types
 # themselves, so 1 loads everywhere. Where type support was a later version, state it as a
@@ -57,6 +62,24 @@ class Blocks(NamedTuple):
     size: int
     zero_points: int = 0
     axis: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Late:
+    """Bytes of a constant that are made while the file is written, piece by piece."""
+
+    nbytes: int
+    pieces: Callable[[], Iterable[np.ndarray]]
+
+
+Data = Union[np.ndarray, Late]
+
+
+@dataclasses.dataclass(frozen=True)
+class _Signature:
+    key: str
+    inputs: Mapping[str, int]
+    outputs: Mapping[str, int]
 
 
 @dataclasses.dataclass
@@ -94,10 +117,11 @@ class ModelMaker:
         self._ops: list[_Op] = []
         self._codes: dict[tuple[str, int], int] = {}  # (builtin or custom name, version) -> index
         self._custom_codes: set[str] = set()
-        self._buffers: list[np.ndarray] = [np.empty(0, np.uint8)]
+        self._buffers: list[Data] = [np.empty(0, np.uint8)]
         self._inputs: list[int] = []
         self._outputs: list[int] = []
         self._subgraphs: list[ModelMaker] = []
+        self._signatures: list[_Signature] = []
 
     def tensor(
         self,
@@ -179,6 +203,42 @@ class ModelMaker:
         packed = (parts << (bits * np.arange(each))).sum(1).astype(np.uint8)
         self._tensors[tensor].buffer = self._add_buffer(packed)
         return tensor
+
+    def late_constant(
+        self,
+        shape: Shape,
+        dtype: DType,
+        pieces: Callable[[], Iterable[np.ndarray]],
+        name: str | None = None,
+        *,
+        quantization: Quantization | Blocks | None = None,
+    ) -> int:
+        """Declare a constant whose bytes are made only when the file is written.
+
+        Parameters
+        ----------
+        shape, dtype, name, quantization
+            As in `tensor`; of an ``"INT4"`` two neighbours share a byte, the first in its low half.
+        pieces
+            Called for each writing of the file; its arrays, one after the other, are the bytes.
+        """
+        tensor = self.tensor(shape, dtype, name=name)
+        count = math.prod(self._tensors[tensor].shape)
+        stored = self._tensors[tensor].dtype
+        size = (count + 1) // 2 if isinstance(stored, str) else count * stored.itemsize
+        self._tensors[tensor].quantization = quantization
+        self._buffers.append(Late(size, pieces))
+        self._tensors[tensor].buffer = len(self._buffers) - 1
+        return tensor
+
+    def shared_constant(self, graph: ModelMaker, tensor: int) -> int:
+        """Declare a constant of another graph of this file; the file has its data once."""
+        theirs = graph._tensors[tensor]
+        quantization = theirs.quantization
+        if isinstance(quantization, Blocks):
+            scales = self.shared_constant(graph, quantization.scales)
+            quantization = quantization._replace(scales=scales)
+        return self._add(dataclasses.replace(theirs, quantization=quantization))
 
     def sparse_constant(self, dense: np.ndarray, name: str | None = None, *, block: int = 1) -> int:
         """Declare a constant that is stored compressed, for DENSIFY to unpack.
@@ -312,12 +372,52 @@ class ModelMaker:
         self._subgraphs.append(graph)
         return graph
 
+    def signature(self, key: str, inputs: Mapping[str, int], outputs: Mapping[str, int]) -> None:
+        """Name the inputs and outputs of this graph for callers of a signature."""
+        self._signatures.append(_Signature(key, inputs, outputs))
+
     def build(self) -> bytes:
         """Write the model and return the bytes of the file."""
-        payload = sum(buffer.nbytes + 64 for buffer in self._buffers)
+        return bytes(self._written({}).Output())
+
+    def save(self, path: str | os.PathLike[str], *, outside: bool | None = None) -> int:
+        """Write the model to a file and return its size in bytes.
+
+        Parameters
+        ----------
+        path
+            Of the file; one that exists is replaced.
+        outside
+            Whether `late_constant` data lies behind the FlatBuffer, so that it never lies in
+            memory as a whole; None: where the FlatBuffer would exceed 2 GiB otherwise.
+        """
+        if outside is None:
+            outside = sum(buffer.nbytes for buffer in self._buffers) > _LARGEST_TABLE
+        late = [i for i, b in enumerate(self._buffers) if isinstance(b, Late) and outside]
+        places = dict.fromkeys(late, _OUTSIDE_ALIGNMENT)
+        table = _content(self._written(places))
+        end = len(table)
+        if late:
+            for i in late:
+                places[i] = -(-end // _OUTSIDE_ALIGNMENT) * _OUTSIDE_ALIGNMENT
+                end = places[i] + self._buffers[i].nbytes
+            # As long as the one above: numbers other than 0 take the same room.
+            table = _content(self._written(places))
+        with Path(path).open("wb") as file:
+            file.write(table)
+            for i, place in places.items():
+                file.write(bytes(place - file.tell()))
+                for piece in _pieces(self._buffers[i]):
+                    file.write(np.ascontiguousarray(piece).reshape(-1).view(np.uint8).data)
+        return end
+
+    def _written(self, places: Mapping[int, int]) -> flatbuffers.Builder:
+        """Write the table; buffers of ``places`` only with their places in the file."""
+        payload = sum(b.nbytes + 64 for i, b in enumerate(self._buffers) if i not in places)
         # Room for the constants at once: growing would copy all that is written so far.
         builder = flatbuffers.Builder(payload + 4096)
-        buffers = _offsets(builder, [_write_buffer(builder, b) for b in self._buffers])
+        written = [_write_buffer(builder, b, places.get(i)) for i, b in enumerate(self._buffers)]
+        buffers = _offsets(builder, written)
         graphs = [self._write("main", builder)]
         for index, graph in enumerate(self._subgraphs, 1):
             graphs.append(graph._write(f"subgraph{index}", builder))
@@ -329,13 +429,21 @@ class ModelMaker:
                 for name, version in self._codes
             ],
         )
+        named = [
+            _write_signature(builder, signature, index)
+            for index, graph in enumerate([self, *self._subgraphs])
+            for signature in graph._signatures
+        ]
+        signatures = _offsets(builder, named) if named else 0
         tflite.ModelStart(builder)
         tflite.ModelAddVersion(builder, _SCHEMA_VERSION)
         tflite.ModelAddOperatorCodes(builder, codes)
         tflite.ModelAddSubgraphs(builder, subgraphs)
         tflite.ModelAddBuffers(builder, buffers)
+        if signatures:
+            tflite.ModelAddSignatureDefs(builder, signatures)
         builder.Finish(tflite.ModelEnd(builder), file_identifier=b"TFL3")
-        return bytes(builder.Output())
+        return builder
 
     def _write(self, name: str, builder: flatbuffers.Builder) -> int:
         tensors = _offsets(builder, [_write_tensor(builder, t) for t in self._tensors])
@@ -393,19 +501,55 @@ class ModelMaker:
         return self._tensors[(flowing or present)[0]].dtype
 
 
-def _write_buffer(builder: flatbuffers.Builder, data: np.ndarray) -> int:
+def _content(builder: flatbuffers.Builder) -> memoryview:
+    """Return what a builder has written, without a copy."""
+    return memoryview(builder.Bytes)[builder.Head() :]
+
+
+def _pieces(data: Data) -> Iterable[np.ndarray]:
+    return data.pieces() if isinstance(data, Late) else [data]
+
+
+def _write_buffer(builder: flatbuffers.Builder, data: Data, place: int | None) -> int:
     at = 0
-    if data.size:
+    if data.nbytes and place is None:
         # CreateByteVector copies as fast but cannot align.
-        builder.StartVector(1, data.size, _BUFFER_ALIGNMENT)
-        head = builder.Head() - data.size
+        builder.StartVector(1, data.nbytes, _BUFFER_ALIGNMENT)
+        head = builder.Head() - data.nbytes
         builder.head = head
-        builder.Bytes[head : head + data.size] = data.data
+        for piece in _pieces(data):
+            raw = np.ascontiguousarray(piece).reshape(-1).view(np.uint8)
+            builder.Bytes[head : head + raw.size] = raw.data
+            head += raw.size
         at = builder.EndVector()
     tflite.BufferStart(builder)
     if at:
         tflite.BufferAddData(builder, at)
+    if place is not None:
+        tflite.BufferAddOffset(builder, place)
+        tflite.BufferAddSize(builder, data.nbytes)
     return tflite.BufferEnd(builder)
+
+
+def _write_signature(builder: flatbuffers.Builder, signature: _Signature, graph: int) -> int:
+    def named(items: Mapping[str, int]) -> int:
+        written = []
+        for name, tensor in items.items():
+            text = builder.CreateString(name)
+            tflite.TensorMapStart(builder)
+            tflite.TensorMapAddName(builder, text)
+            tflite.TensorMapAddTensorIndex(builder, tensor)
+            written.append(tflite.TensorMapEnd(builder))
+        return _offsets(builder, written)
+
+    inputs, outputs = named(signature.inputs), named(signature.outputs)
+    key = builder.CreateString(signature.key)
+    tflite.SignatureDefStart(builder)
+    tflite.SignatureDefAddInputs(builder, inputs)
+    tflite.SignatureDefAddOutputs(builder, outputs)
+    tflite.SignatureDefAddSignatureKey(builder, key)
+    tflite.SignatureDefAddSubgraphIndex(builder, graph)
+    return tflite.SignatureDefEnd(builder)
 
 
 def _write_tensor(builder: flatbuffers.Builder, tensor: _Tensor) -> int:

@@ -213,3 +213,29 @@ def test_every_builtin_op_of_the_schema_can_be_written():
     model = tflite.Model.GetRootAsModel(m.build(), 0)
     codes = [model.OperatorCodes(i).BuiltinCode() for i in range(model.OperatorCodesLength())]
     assert codes == [getattr(tflite.BuiltinOperator, name) for name in names]
+
+
+def test_signatures_share_constants_inside_and_behind_the_table(runtime, rng, tmp_path):
+    weights, src = normal(rng, 3, 4), normal(rng, 2, 4)
+    m = ModelMaker()
+    graphs, constants = [m, m.subgraph()], []
+    for rows, graph in zip((1, 2), graphs):
+        x = graph.input("x", (rows, 4))
+        if constants:
+            w = graph.shared_constant(m, constants[0])
+        else:
+            w = graph.late_constant((3, 4), np.float32, lambda: iter(weights))
+        constants.append(w)
+        y = graph.op("FULLY_CONNECTED", [x, w], (rows, 3))
+        graph.output(y)
+        graph.signature(f"rows_{rows}", {"src": x}, {"dst": y})
+    for outside in (False, True):
+        path = tmp_path / f"{outside}.tflite"
+        assert m.save(path, outside=outside) == path.stat().st_size
+        content = path.read_bytes()
+        assert content.count(weights.tobytes()) == 1
+        assert content.endswith(weights.tobytes()) == outside
+        interpreter = make_interpreter(runtime, content)
+        for rows in (1, 2):
+            (dst,) = interpreter.get_signature_runner(f"rows_{rows}")(src=src[:rows]).values()
+            np.testing.assert_allclose(dst, src[:rows] @ weights.T, atol=1e-5)
