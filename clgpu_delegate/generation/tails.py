@@ -54,8 +54,8 @@ def _greedy(model: Model, graph: Subgraph, logits: Tensor) -> dict[str, Tensor]:
     token = _result(graph, TOKEN, logits.shape[:-1], np.int32)
     total = _result(graph, SUM, logits.shape[:-1], np.float32)
     ends = [
-        ("ARG_MAX", token, "ArgMaxOptions", {"outputType": _INT32}),
-        ("SUM", total, "ReducerOptions", {"keepDims": False}),
+        ("ARG_MAX", token, "ArgMaxOptions", {"OutputType": _INT32}),
+        ("SUM", total, "ReducerOptions", {"KeepDims": False}),
     ]
     for name, result, table, options in ends:
         graph.operators.append(

@@ -1,5 +1,5 @@
 // Tensors that stay on the device between inferences.
-#include <pybind11/numpy.h>
+#include <pybind11/stl.h>
 
 #include "delegate/doors/delegate.hpp"
 #include "python/bind.hpp"
