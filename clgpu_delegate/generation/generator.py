@@ -19,10 +19,10 @@ from clgpu_delegate.generation.signatures import Names, Step, cache_length, find
 from clgpu_delegate.litert.compiled import runtime_for
 from clgpu_delegate.options import Options, with_settings
 from clgpu_delegate.runtimes import Runtime
+from clgpu_delegate.tflite.extending import extend
 from clgpu_delegate.tflite.graph import Model
 from clgpu_delegate.tflite.inference import as_our_error, make_interpreter, usable_cores
 from clgpu_delegate.tflite.reader import parse
-from clgpu_delegate.tflite.writer import serialize
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -66,9 +66,7 @@ class Generation(Iterator[int]):
     (4, 'length')
     """
 
-    def __init__(
-        self, owner: Generator, max_tokens: int | None, stop: frozenset[int]
-    ) -> None:
+    def __init__(self, owner: Generator, max_tokens: int | None, stop: frozenset[int]) -> None:
         self._owner = owner
         self._max_tokens = max_tokens
         self._stop = stop
@@ -333,12 +331,12 @@ class Generator:
 
     def _shorten(self, source: bytes | Path, file: Model | None) -> bytes | Path:
         """The model with a tail that leaves less to copy, if it can be rewritten."""
-        if file is None or any(t.is_sparse for graph in file.subgraphs for t in graph.tensors):
-            self._notes.append("logits: this file cannot be rewritten to end in their largest")
+        if file is None or isinstance(source, Path):
+            self._notes.append("logits: a file of this size, or with data behind its end, has them")
             return source
         changed = file.copy()
         self._decode = tails.append_tail(changed, self._decode, self._top_k)
-        return serialize(changed)
+        return extend(source, file, changed)
 
     def _make_engine(
         self, api: str, runtime: Runtime, source: bytes | Path, threads: int, options: Options
@@ -540,7 +538,9 @@ def _mask(places: Array, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
         values = np.where(seen, 0, np.finfo(dtype).min * _MASKED).astype(dtype)
     else:
         values = seen.astype(dtype)
-    return np.broadcast_to(values, shape) if values.size != np.prod(shape) else values.reshape(shape)
+    return (
+        np.broadcast_to(values, shape) if values.size != np.prod(shape) else values.reshape(shape)
+    )
 
 
 def _integer(value: object, what: str) -> int:
