@@ -266,8 +266,8 @@ class Generator:
             wanted = len(pending) + (max_tokens or 1) - 1
             if position + wanted > self._length:
                 raise InputError(
-                    f"{len(pending)} tokens to read and {max_tokens or 1} to generate need {wanted} "
-                    f"positions; the caches have {self._length}, of which {position} are taken"
+                    f"{len(pending)} tokens to read and {max_tokens or 1} to generate need "
+                    f"{wanted} positions; the caches have {self._length}, of which {position} are taken"
                 )
             self._state = _State(position, pending, host)
             self._current = Generation(self, max_tokens, ends)

@@ -32,8 +32,8 @@ def make_interpreter(
 ) -> Any:
     """An interpreter, with a `clgpu_delegate.Delegate` or, where that is None, stock.
 
-    A path is mapped into memory instead of read. With ``reference``, nodes on the CPU run the reference kernels of TensorFlow Lite, which are
-    plain loops.
+    A path is mapped into memory instead of read. With ``reference``, nodes on the CPU run the
+    reference kernels of TensorFlow Lite, which are plain loops.
 
     Raises
     ------

@@ -33,6 +33,11 @@ def decoder(prefill=PREFILL, cache: int = CACHE, **options) -> bytes:
     return make_decoder(DECODERS["tiny"], prefill=prefill, cache=cache, **options).build()
 
 
+def first(_values: np.ndarray, indices: np.ndarray) -> int:
+    """A sampler of the largest."""
+    return indices[0]
+
+
 @pytest.fixture(scope="module")
 def model() -> bytes:
     return decoder()
@@ -125,7 +130,7 @@ def test_a_step_moves_logits_for_a_sampler(model):
     assert generator.delegate.stats()["last_invoke"]["bytes_down"] == 4 * generator.vocabulary
     assert generator.logits is not None
     assert generator.logits.shape == (generator.vocabulary,)
-    top = Generator(model, sampler=lambda values, indices: indices[0], top_k=3, zero_copy="off")
+    top = Generator(model, sampler=first, top_k=3, zero_copy="off")
     top.generate(TINY_PROMPT, max_tokens=3)
     assert top.delegate.stats()["last_invoke"]["bytes_down"] == 24
     assert top.logits is None
@@ -269,7 +274,7 @@ def test_two_generators_in_two_threads(model, greedy, device):
             for _ in range(3):
                 generator.reset()
                 results[number].append(generator.generate(TINY_PROMPT[number:], max_tokens=20))
-        except BaseException as error:  # noqa: BLE001  # told below
+        except BaseException as error:  # told below
             failures.append(error)
 
     threads = [threading.Thread(target=work, args=(number,)) for number in results]
@@ -308,7 +313,7 @@ def test_what_a_sampler_may_not_give(model):
         (96, "token 96, outside of the vocabulary, 0 to 95"),
         (0.5, "what the sampler gives is 0.5; allowed: integers"),
     ):
-        generator = Generator(model, sampler=lambda logits, chosen=chosen: chosen)
+        generator = Generator(model, sampler=lambda _, chosen=chosen: chosen)
         with pytest.raises(InputError, match=message):
             generator.generate(TINY_PROMPT, max_tokens=1)
 
@@ -461,7 +466,7 @@ def test_bad_names_and_models(model):
 
 def test_logits_that_are_not_numbers():
     for options in ({}, {"sampler": lambda logits: int(np.argmax(logits))},
-                    {"sampler": lambda values, indices: indices[0], "top_k": 2}):  # fmt: skip
+                    {"sampler": first, "top_k": 2}):  # fmt: skip
         generator = Generator(tiny_model(factor=float("nan")), **options)
         with pytest.raises(ClgpuError, match=r"the logits after 0 tokens are not numbers \(NaN\)"):
             generator.generate([1], max_tokens=1)
