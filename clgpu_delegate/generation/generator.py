@@ -214,7 +214,8 @@ class Generator:
         self._notes: list[str] = []
         if sampler is None or top_k is not None:
             source = self._shorten(source, file)
-        options = Options.from_settings(carry=_carried([self._decode, *self._prefill]), **settings)
+        settings["carry"] = _carried([self._decode, *self._prefill])
+        options = Options.from_settings(**settings)
         self._engine = self._make_engine(api, found, source, threads or usable_cores(), options)
         self._on_device = self._find_carried()
         self._lock = threading.Lock()
@@ -267,7 +268,8 @@ class Generator:
             if position + wanted > self._length:
                 raise InputError(
                     f"{len(pending)} tokens to read and {max_tokens or 1} to generate need "
-                    f"{wanted} positions; the caches have {self._length}, of which {position} are taken"
+                    f"{wanted} positions; the caches have {self._length}, of which {position} are "
+                    "taken"
                 )
             self._state = _State(position, pending, host)
             self._current = Generation(self, max_tokens, ends)
@@ -443,7 +445,8 @@ class Generator:
         step = self._decode
 
         def row(name: str, size: int) -> Array:
-            return self._engine.get(step, name).reshape(-1, size)[count - 1]
+            rows: Array = self._engine.get(step, name).reshape(-1, size)
+            return rows[count - 1]
 
         if self._sampler is None and tails.TOKEN in step.outputs:
             self._check(row(tails.SUM, 1))

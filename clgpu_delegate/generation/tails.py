@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 
 from clgpu_delegate.generation.signatures import Step, Tensor
-from clgpu_delegate.tflite.graph import Model, Operator, Subgraph
+from clgpu_delegate.tflite.graph import Array, Model, Operator, Subgraph
 from clgpu_delegate.tflite.graph import Tensor as FileTensor
 
 TOKEN, SUM, VALUES, INDICES = "token", "sum of logits", "values", "indices"
@@ -53,7 +54,7 @@ def _greedy(model: Model, graph: Subgraph, logits: Tensor) -> dict[str, Tensor]:
     axis = _constant(model, graph, "axis", np.array([len(logits.shape) - 1], np.int32))
     token = _result(graph, TOKEN, logits.shape[:-1], np.int32)
     total = _result(graph, SUM, logits.shape[:-1], np.float32)
-    ends = [
+    ends: list[tuple[str, Tensor, str, dict[str, Any]]] = [
         ("ARG_MAX", token, "ArgMaxOptions", {"OutputType": _INT32}),
         ("SUM", total, "ReducerOptions", {"KeepDims": False}),
     ]
@@ -75,7 +76,7 @@ def _largest(model: Model, graph: Subgraph, logits: Tensor, count: int) -> dict[
     return {VALUES: values, INDICES: indices}
 
 
-def _constant(model: Model, graph: Subgraph, name: str, values: np.ndarray) -> int:
+def _constant(model: Model, graph: Subgraph, name: str, values: Array) -> int:
     buffer = model.add_buffer(values)
     graph.tensors.append(FileTensor(name, values.shape, values.dtype.name, buffer))
     return len(graph.tensors) - 1
