@@ -445,8 +445,9 @@ class Generator:
         step = self._decode
 
         def row(name: str, size: int) -> Array:
-            rows: Array = self._engine.get(step, name).reshape(-1, size)
-            return rows[count - 1]
+            rows = self._engine.get(step, name).reshape(-1, size)
+            last: Array = rows[count - 1]
+            return last
 
         if self._sampler is None and tails.TOKEN in step.outputs:
             self._check(row(tails.SUM, 1))

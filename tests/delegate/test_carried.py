@@ -317,7 +317,7 @@ for use in ("in_place", "read_after", "sum_of_all", "overwritten"):
                 np.testing.assert_array_equal(after, before)
     assert failures > 3
     got += [model.step(2), model.step(3)]
-    assert [y.item() for y in got] == RIGHT[use], use
+    assert [y.item() for y in got] == RIGHT[use], (use, got, delegate.read_carried("cache"))
 assert not layer.misuse, layer.misuse
 """
 

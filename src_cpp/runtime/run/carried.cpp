@@ -99,6 +99,8 @@ void CarriedSet::write(int number, const void* from) {
           queue_.get(), tensor.memory.get(), cl::CL_TRUE, 0, bytes,
           halves.empty() ? from : static_cast<const void*>(halves.data()), 0, nullptr, nullptr),
       "clEnqueueWriteBuffer", tensor.name);
+  // With Intel's CPU runtime, kernels in other queues may read the old value after that.
+  cl::check(context_->api().clFinish(queue_.get()), "clFinish", tensor.name);
   cl::counters().bytes_up += bytes;
 }
 
@@ -107,6 +109,7 @@ void CarriedSet::clear(int number) {
   Tensor& tensor = at(number);
   if (tensor.form == nullptr || tensor.is_zero) return;
   fill(tensor, tensor.form->bytes(), queue_);
+  cl::check(context_->api().clFinish(queue_.get()), "clFinish", tensor.name);
   tensor.is_zero = true;
 }
 
