@@ -66,8 +66,11 @@ class Generation(Iterator[int]):
     (4, 'length')
     """
 
-    def __init__(self, owner: Generator, max_tokens: int | None, stop: frozenset[int]) -> None:
+    def __init__(
+        self, owner: Generator, number: int, max_tokens: int | None, stop: frozenset[int]
+    ) -> None:
         self._owner = owner
+        self._number = number
         self._max_tokens = max_tokens
         self._stop = stop
         self._cancelled = threading.Event()
@@ -219,7 +222,7 @@ class Generator:
         self._engine = self._make_engine(api, found, source, threads or usable_cores(), options)
         self._on_device = self._find_carried()
         self._lock = threading.Lock()
-        self._current: Generation | None = None
+        self._number = 0  # of the generation that goes on; a reference to it would be a cycle
         self._state = _State(0, (), {})
         self._logits: Array | None = None
 
@@ -272,8 +275,8 @@ class Generator:
                     "taken"
                 )
             self._state = _State(position, pending, host)
-            self._current = Generation(self, max_tokens, ends)
-            return self._current
+            self._number += 1
+            return Generation(self, self._number, max_tokens, ends)
 
     def generate(
         self,
@@ -289,7 +292,7 @@ class Generator:
     def reset(self) -> None:
         """Begin a new conversation: the caches become zero. Ends a generation that goes on."""
         with self._lock:
-            self._current = None
+            self._number += 1
             self._state = _State(0, (), {})
             self._logits = None
             self.delegate.clear_carried()
@@ -368,7 +371,7 @@ class Generator:
             if generation._cancelled.is_set():
                 return "cancelled"
             with self._lock:
-                if self._current is not generation:
+                if self._number != generation._number:
                     raise ClgpuError("another generation, or a new conversation, has begun since")
                 position, pending, _ = self._state
                 if not pending:

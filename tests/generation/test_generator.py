@@ -153,6 +153,24 @@ def test_caches_are_written_in_place(model):
     assert "dynamic_update_slice_select" not in kernels
 
 
+def test_signatures_share_their_weights(device):
+    model = decoder((), cache=16)
+    more = decoder((4, 8), cache=16)
+
+    def device_bytes(content: bytes) -> int:
+        before = clgpu_delegate.load(device=device).stats()["device_bytes"]
+        generator = Generator(content, device=device)
+        generator.generate(range(12), max_tokens=1)
+        used = generator.delegate.stats()["device_bytes"] - before
+        del generator
+        assert clgpu_delegate.load(device=device).stats()["device_bytes"] == before
+        return used
+
+    alone = device_bytes(model)
+    assert alone > len(model) * 3 // 4
+    assert device_bytes(more) < 2 * alone
+
+
 # ---------------------------------------------------------------------- conversations
 
 

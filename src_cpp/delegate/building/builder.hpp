@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "delegate/building/carried_sets.hpp"
 #include "delegate/building/engine_records.hpp"
 #include "delegate/judgement.hpp"
 #include "delegate/target.hpp"
@@ -33,7 +34,7 @@ class Builder {
   /// for less. Throws plan::NoCandidate when a family has no candidate left, and plan::BudgetError.
   Built build(const ir::Graph& graph, std::int64_t budget,
               const std::shared_ptr<runtime::Pool>& pool, Level level, bool lasts,
-              const std::shared_ptr<runtime::CarriedSet>& carried) const;
+              const Carriers* carriers) const;
 
   /// The plan that build() would make, without building it; throws as build().
   plan::Fitted plan(const ir::Graph& graph, std::int64_t budget) const;

@@ -11,6 +11,7 @@
 #include "abi/tflite_abi.hpp"
 #include "delegate/target.hpp"
 #include "runtime/run/carried.hpp"
+#include "runtime/run/weights.hpp"
 
 namespace clgpu::delegate {
 
@@ -20,6 +21,8 @@ class Carriers {
   Carriers(const Target& target);
 
   const std::shared_ptr<runtime::CarriedSet>& set() const { return set_; }
+  /// Graphs that hand on values are those of one model, with the same weights.
+  const std::shared_ptr<runtime::Weights>& weights() const { return weights_; }
 
   /// What a graph does with a carried tensor. Thread-safe.
   void tell(int number, int graph, std::string reason);
@@ -28,6 +31,7 @@ class Carriers {
 
  private:
   const std::shared_ptr<runtime::CarriedSet> set_;
+  const std::shared_ptr<runtime::Weights> weights_ = std::make_shared<runtime::Weights>();
   mutable std::mutex mutex_;
   std::vector<std::map<int, std::string>> told_;
 };

@@ -177,7 +177,8 @@ void Partition::rebuild(std::int64_t budget) {
   held = 0;
   const Level level = trust_ == nullptr ? Level::kAsAsked : trust_->verdict.level;
   const bool lasts = !awaits() && ++builds_ <= kFewBuilds;
-  Built built = state_->build(graph_, budget, session_->pool, level, lasts, carried());
+  Built built =
+      state_->build(graph_, budget, session_->pool, level, lasts, session_->carriers.get());
   published_ = std::move(built.graph);
   executor_ = std::move(built.executor);
   held = executor_->plan().peak_bytes;

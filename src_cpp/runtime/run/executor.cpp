@@ -67,6 +67,10 @@ void fit_group(plan::Step& step, std::size_t limit) {
   kernel::divide_groups(launch, limit, {SIZE_MAX, SIZE_MAX, SIZE_MAX});
 }
 
+cl::cl_mem memory_of(const std::shared_ptr<cl::Memory>& memory) {
+  return memory == nullptr ? nullptr : memory->get();
+}
+
 // Queues with profiling are slower, even without events.
 class QueueOf {
  public:
@@ -89,13 +93,15 @@ class QueueOf {
 
 Executor::Executor(std::shared_ptr<cl::Context> context, std::shared_ptr<store::Store> store,
                    plan::Plan plan, bool warm_up, std::shared_ptr<Pool> pool, bool record,
-                   const std::optional<Chaining>& chaining, std::shared_ptr<CarriedSet> carried)
+                   const std::optional<Chaining>& chaining, std::shared_ptr<CarriedSet> carried,
+                   std::shared_ptr<Weights> weights)
     : context_(std::move(context)),
       store_(std::move(store)),
       plan_(std::move(plan)),
       queue_(context_->create_queue()),
       flusher_(*context_),
       carried_(std::move(carried)),
+      weights_(std::move(weights)),
       images_(*context_),
       transfers_(
           *context_, queue_, plan_, [this](int buffer) { return memory(buffer); },
@@ -114,6 +120,7 @@ void Executor::make_all(bool warm_up, std::shared_ptr<Pool> pool, bool record,
     mover_ = std::make_unique<Mover>(*context_, plan_, record, [this](int b) { return memory(b); });
   run_load_steps();
   allocate_rest();
+  offer_shared();
   provide_carried();
   arena_ = std::make_unique<Lease>(
       pool != nullptr && !plan_.poison ? std::move(pool) : std::make_shared<Pool>(context_), plan_);
@@ -196,8 +203,8 @@ void Executor::carry_on() {
 
 void Executor::allocate(int index) {
   const Buffer& buffer = plan_.buffers[uz(index)];
-  buffers_[uz(index)] =
-      context_->create_buffer(static_cast<std::size_t>(buffer.bytes), "'" + buffer.name + "'");
+  buffers_[uz(index)] = std::make_shared<cl::Memory>(
+      context_->create_buffer(static_cast<std::size_t>(buffer.bytes), "'" + buffer.name + "'"));
   upload_constant(index);
 }
 
@@ -206,7 +213,7 @@ cl::cl_mem Executor::memory(int buffer) const {
   const Buffer& planned = plan_.buffers[uz(buffer)];
   if (planned.place == Buffer::Place::kCarried) return carried_->memory(planned.carried);
   return planned.place == Buffer::Place::kArena ? arena_->memory(buffer)
-                                                : buffers_[uz(buffer)].get();
+                                                : memory_of(buffers_[uz(buffer)]);
 }
 
 cl::cl_mem Executor::image(int buffer, DType texel) {
@@ -380,18 +387,49 @@ void Executor::finish(const char* where) {
 // faster.
 void Executor::run_load_steps() {
   buffers_.resize(plan_.buffers.size());
+  const std::vector<bool> needed = take_shared();
   const std::vector<plan::LoadStep> schedule = plan::load_schedule(plan_);
   for (std::size_t i = 0; i < plan_.load.size(); ++i) {
-    for (const int buffer : schedule[i].allocate) allocate(buffer);
     plan::Step& step = plan_.load[i];
+    if (!needed[i]) continue;
+    for (const int buffer : step.buffers) {
+      if (buffers_[uz(buffer)] == nullptr) allocate(buffer);
+    }
     const BoundLaunch bound = bind(step);
     try_launch(bound, "load");
     for (const int buffer : schedule[i].free) {
+      if (buffers_[uz(buffer)] == nullptr) continue;
       if (mover_ != nullptr) mover_->keep(buffer, queue_);
-      images_.forget(buffers_[uz(buffer)].get());
-      buffers_[uz(buffer)] = {};
+      images_.forget(buffers_[uz(buffer)]->get());
+      buffers_[uz(buffer)] = nullptr;
     }
   }
+}
+
+// Weights that executors of other graphs have; returns which load steps compute the others.
+std::vector<bool> Executor::take_shared() {
+  const bool shares = weights_ != nullptr && mover_ == nullptr;
+  if (!shares) return std::vector<bool>(plan_.load.size(), true);
+  keys_ = weight_keys(plan_);
+  std::vector<bool> there(plan_.buffers.size());
+  for (std::size_t i = 0; i < keys_.size(); ++i) {
+    if (keys_[i].empty()) continue;
+    buffers_[i] = weights_->find(keys_[i]);
+    there[i] = buffers_[i] != nullptr;
+    if (there[i]) plan_.buffers[i].upload = nullptr;
+  }
+  return needed_load_steps(plan_, there);
+}
+
+// When all of them are on the device.
+void Executor::offer_shared() {
+  if (keys_.empty()) return;
+  finish("weights");
+  for (std::size_t i = 0; i < keys_.size(); ++i) {
+    if (!keys_[i].empty() && buffers_[i] != nullptr) weights_->add(keys_[i], buffers_[i]);
+  }
+  // Of constants that nobody has needed.
+  for (plan::Buffer& buffer : plan_.buffers) buffer.upload = nullptr;
 }
 
 // Repeating the launch does not change its results: no load-time or warm-up launch reads what it

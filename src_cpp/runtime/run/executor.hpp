@@ -20,6 +20,7 @@
 #include "runtime/run/pool.hpp"
 #include "runtime/run/recorder.hpp"
 #include "runtime/run/transfers.hpp"
+#include "runtime/run/weights.hpp"
 
 namespace clgpu::runtime {
 
@@ -57,11 +58,13 @@ class Executor {
   /// memory). The arena is in `pool`, where executors take turns; null: a separate one.
   /// With `record`, inferences are recorded. With `chaining`, launches run as stages of chains
   /// while an inference is waited for and not recorded; what was measured is kept in the store.
-  /// `carried` has the memory of plan().carries; it may be null if there are none.
+  /// `carried` has the memory of plan().carries; it may be null if there are none. Weights that
+  /// `weights` has are not loaded again; null: each executor has its own.
   Executor(std::shared_ptr<cl::Context> context, std::shared_ptr<store::Store> store,
            plan::Plan plan, bool warm_up, std::shared_ptr<Pool> pool = nullptr, bool record = false,
            const std::optional<Chaining>& chaining = std::nullopt,
-           std::shared_ptr<CarriedSet> carried = nullptr);
+           std::shared_ptr<CarriedSet> carried = nullptr,
+           std::shared_ptr<Weights> weights = nullptr);
   ~Executor();
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
@@ -139,6 +142,8 @@ class Executor {
 
   void allocate(int buffer);
   void allocate_rest();
+  std::vector<bool> take_shared();
+  void offer_shared();
   void provide_carried();
   std::vector<int> carried_numbers() const;
   /// Calls what launches for other reasons than an inference. Carried tensors keep their values.
@@ -196,11 +201,14 @@ class Executor {
   cl::Flusher flusher_;
   cl::QueueHandle recording_queue_;             // takes its place while an inference is recorded
   const std::shared_ptr<CarriedSet> carried_;   // null if nothing is carried
+  const std::shared_ptr<Weights> weights_;      // null if none are shared
   cl::Context::Programs programs_;              // of the launches
   std::map<std::string, std::string> sources_;  // assembled, by file, while loading
   std::map<const plan::Step*, cl::FirstLaunch> first_launches_;  // while loading
   std::unique_ptr<Lease> arena_;                                 // empty while loading
-  std::vector<cl::Memory> buffers_;    // one per plan buffer; empty for those of the arena
+  // One per plan buffer; null for those of the arena.
+  std::vector<std::shared_ptr<cl::Memory>> buffers_;
+  std::vector<std::string> keys_;      // of the weights that are shared; empty: none are
   Images images_;                      // over what buffers_ and transfers_ hold
   std::vector<BoundLaunch> launches_;  // one per plan_.run step
   std::unique_ptr<Chains> chains_;     // null: every launch by itself
