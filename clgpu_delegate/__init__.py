@@ -52,6 +52,7 @@ if TYPE_CHECKING:
         RuntimeNotFoundError,
         ShapeError,
     )
+    from clgpu_delegate.generation import Generation, Generator
     from clgpu_delegate.inspection import explain_model, map_memory
     from clgpu_delegate.litert import (
         LiteRtSwitch,
@@ -137,6 +138,7 @@ _NAMES = {
         "InternalError ModelError OpenCLError OptionError PoolError QuantizationError "
         "RuntimeNotFoundError ShapeError"
     ),
+    "generation": "Generation Generator",
     "inspection": "explain_model map_memory",
     "litert": (
         "LiteRtSwitch litert_delegates litert_environment litert_off litert_on litert_status"
@@ -186,6 +188,8 @@ __all__ = [
     "Failure",
     "FileError",
     "Finding",
+    "Generation",
+    "Generator",
     "InputError",
     "InternalError",
     "Invoke",

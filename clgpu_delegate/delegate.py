@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable, NamedTuple
 
+import numpy as np
+
 from clgpu_delegate import _core, native
 from clgpu_delegate.base import embedded
 from clgpu_delegate.devices import Device
@@ -177,6 +179,48 @@ class Delegate:
         """
         rows = self._native.launch_times(rounds)
         return [LaunchTime(*row[:4], row[4] * 1e6, row[5]) for row in rows]
+
+    def carried(self) -> list[dict[str, Any]]:
+        """The tensors of the option ``carry``, of the interpreter that it was last given to.
+
+        Returns
+        -------
+        list of dict
+            ``name``, ``shape``, ``type`` (``"float32"``), ``bytes`` on the device (0, and None for
+            shape and type, before a graph uses the tensor there), and ``graphs``: by index of the
+            graph, why the tensor is an ordinary input and output there; empty where it is carried.
+        """
+        return self._native.carried()
+
+    def read_carried(self, name: str) -> np.ndarray[Any, Any]:
+        """A copy of a carried tensor, in its shape and type.
+
+        Raises
+        ------
+        OptionError
+            If the option ``carry`` does not have the name.
+        ClgpuError
+            If no graph uses it on the device, or its interpreter is gone.
+        """
+        content = self._native.read_carried(name)
+        found = next(entry for entry in self.carried() if entry["name"] == name)
+        return np.frombuffer(content, found["type"]).reshape(found["shape"]).copy()
+
+    def write_carried(self, name: str, value: np.ndarray[Any, Any]) -> None:
+        """Set a carried tensor to an array of its shape and type; errors as `read_carried`."""
+        found = next((entry for entry in self.carried() if entry["name"] == name), None)
+        if found is not None and found["shape"] is not None:
+            given = (value.dtype.name, list(value.shape))
+            if given != (found["type"], found["shape"]):
+                raise OptionError(
+                    f"the carried tensor {name!r} is {found['type']}{found['shape']}; the value is "
+                    f"{given[0]}{given[1]}"
+                )
+        self._native.write_carried(name, np.ascontiguousarray(value).tobytes())
+
+    def clear_carried(self) -> None:
+        """Make all elements of all carried tensors zero, as they are in the beginning."""
+        self._native.clear_carried()
 
     def _graph_texts(self, when: str) -> tuple[str, ...]:
         """As `clgpu_delegate.inspection.graph_texts`, while the interpreter exists."""

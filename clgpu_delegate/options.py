@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 Engines = Union[str, Mapping[str, str]]
 Plan = Union["os.PathLike[str]", PrecisionPlan]
 Nodes = Union[str, Iterable[Union[int, str]]]
+Carried = Union[str, Mapping[str, Mapping[int, tuple[int, int]]]]
 _Row = dict[str, Any]  # of _core.option_table()
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -56,6 +57,7 @@ class Settings(TypedDict, total=False):
     memory_pool: Literal["interpreter", "process"]
     profile: bool
     placement: Literal["all", "auto", "measured"]
+    carry: Carried
     verify: Literal["off", "first"] | int
     # /options
 
@@ -184,6 +186,14 @@ class Options:
     there, or those of the fastest measured placement. ``"auto"``: without partitions that a cost
     model expects to be slower than the CPU. ``"measured"``: the nodes of the fastest placement
     measured for this model on this device, possibly none; the cache stores the verdict."""
+
+    carry: Carried = ""
+    """Tensors that stay on the device between inferences, as name=graph/input/output with the
+    indices of a graph, of its input and of the output with the next value, and further graphs after
+    a plus sign. Such as the caches of a language model, see `clgpu_delegate.Generator`, which sets
+    this option. The interpreter's tensors are neither read nor written: `Delegate.carried` has the
+    values, which begin as zeros. In a graph where other nodes than those of one partition use them,
+    they are ordinary inputs and outputs."""
 
     verify: Literal["off", "first"] | int = "off"
     """Compute the first inference, or every Nth one, with the CPU's kernels, too, and replace wrong
@@ -359,6 +369,22 @@ def _nodes(row: _Row, value: object) -> str:
     return ",".join(items)
 
 
+def _carried(row: _Row, value: object) -> str:
+    if isinstance(value, str):
+        return value
+    if not isinstance(value, Mapping):
+        raise _wrong(row, value, "a dict of name: {graph: (input, output)}")
+    texts = []
+    for name, graphs in value.items():
+        if not isinstance(name, str) or not name or set(name) & set(",=+/ "):
+            raise OptionError(f"option {row['key']!r} has {name!r}; allowed: names without ,=+/")
+        if not isinstance(graphs, Mapping) or not graphs:
+            raise _wrong(row, value, "a dict of name: {graph: (input, output)}")
+        pairs = [f"{graph}/{before}/{after}" for graph, (before, after) in graphs.items()]
+        texts.append(f"{name}={'+'.join(pairs)}")
+    return ",".join(texts)
+
+
 # By the kind of value: a function that takes a row of the table and a value, and returns the
 # value to store.
 _CHECKS: dict[str, Callable[[_Row, object], object]] = {
@@ -372,4 +398,5 @@ _CHECKS: dict[str, Callable[[_Row, object], object]] = {
     "path": _path,
     "engines": _engines,
     "nodes": _nodes,
+    "carried": _carried,
 }

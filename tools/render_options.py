@@ -31,6 +31,7 @@ TYPES = {
     "path": "str | os.PathLike[str]",
     "engines": "Engines",
     "nodes": "Nodes",
+    "carried": "Carried",
 }
 FORMS = {
     "device": "an index, or part of a name",
@@ -38,6 +39,7 @@ FORMS = {
     "path": 'a path, `"auto"`, `"off"`',
     "engines": "`{family: engine}`",
     "nodes": "indices and operation names",
+    "carried": "`{name: {graph: (input, output)}}`",
     "switch": "`True`, `False`",
 }
 

@@ -136,10 +136,13 @@ def _layout(
 ) -> tuple[int, np.dtype[Any], np.dtype[Any], tuple[int, ...]]:
     """How many elements of which type to read; type and shape of the array."""
     shape, dtype = tuple(int(n) for n in detail["shape"]), np.dtype(detail["dtype"])
+    return (*layout(shape, dtype), dtype, shape)
+
+
+def layout(shape: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[int, np.dtype[Any]]:
+    """How many elements of which type to read from a buffer."""
     count = math.prod(shape)
-    if dtype in _NAMED:
-        return count, dtype, dtype, shape
-    return count * dtype.itemsize, np.dtype(np.uint8), dtype, shape
+    return (count, dtype) if dtype in _NAMED else (count * dtype.itemsize, np.dtype(np.uint8))
 
 
 def _signature_of_main(content: bytes, model: Any) -> int:

@@ -7,6 +7,7 @@ import math
 import os
 import time
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ Array = np.ndarray[Any, Any]
 
 def make_interpreter(
     runtime: Runtime,
-    content: bytes,
+    content: bytes | Path,
     threads: int,
     delegate: object = None,
     *,
@@ -31,8 +32,8 @@ def make_interpreter(
 ) -> Any:
     """An interpreter, with a `clgpu_delegate.Delegate` or, where that is None, stock.
 
-    With ``reference``, nodes on the CPU run the reference kernels of TensorFlow Lite, which are
-    plain loops.
+    A path is mapped into memory instead of read. With ``reference``, nodes on the CPU run the
+    reference kernels of TensorFlow Lite, which are plain loops.
 
     Raises
     ------
@@ -49,9 +50,12 @@ def make_interpreter(
     types = runtime.module.OpResolverType
     resolver = types.BUILTIN_REF if reference else types.AUTO
 
+    named = isinstance(content, Path)
+    source = {"model_path": str(content)} if named else {"model_content": content}
+
     def make(delegates: list[object]) -> Any:
         return runtime.module.Interpreter(
-            model_content=content, num_threads=threads, experimental_delegates=delegates,
+            **source, num_threads=threads, experimental_delegates=delegates,
             experimental_op_resolver_type=resolver,
         )  # fmt: skip
 

@@ -26,10 +26,12 @@ _PLACEHOLDER = 127  # the code for readers that know fewer operations
 
 def serialize(model: Model) -> bytes:
     """Write a model, without the buffers that nothing refers to, and return the file's bytes."""
-    return _Writer(model).write()
+    return Writer(model).write()
 
 
-class _Writer:
+class Writer:
+    """Writes a model; also the base of what adds to one."""
+
     def __init__(self, model: Model) -> None:
         self._fb: Any = schema.module("tflite")
         self._model = model

@@ -165,6 +165,38 @@ bool read_engines(Options& options, const std::string& value) {
   return true;
 }
 
+// "kv_0=0/5/12+1/6/13": in graph 0 the input is tensor 5 and the output 12, in graph 1 6 and 13.
+bool read_carried(Options& options, const std::string& value) {
+  options.carry.clear();
+  for (const std::string& item : split(value)) {
+    const auto equals = item.find('=');
+    if (equals == 0 || equals == std::string::npos) return false;
+    CarriedTensor tensor{item.substr(0, equals), {}};
+    const bool known = std::any_of(options.carry.begin(), options.carry.end(),
+                                   [&](const CarriedTensor& t) { return t.name == tensor.name; });
+    if (known) return false;
+    std::string rest = item.substr(equals + 1) + "+";
+    while (!rest.empty()) {
+      const auto end = rest.find('+');
+      std::string numbers = rest.substr(0, end) + "/";
+      rest.erase(0, end + 1);
+      std::vector<int> parts;
+      while (!numbers.empty()) {
+        const auto slash = numbers.find('/');
+        const auto part = parse_count(numbers.substr(0, slash), 0);
+        if (!part) return false;
+        parts.push_back(*part);
+        numbers.erase(0, slash + 1);
+      }
+      if (parts.size() != 3) return false;
+      if (!tensor.graphs.emplace(parts[0], CarriedTensor::Pair{parts[1], parts[2]}).second)
+        return false;
+    }
+    options.carry.push_back(std::move(tensor));
+  }
+  return true;
+}
+
 }  // namespace
 
 // Order, names, defaults, allowed values and meaning. All other places are generated from this
@@ -311,6 +343,16 @@ inferences wait for each other.)"},
        R"(``"auto"``: without partitions that a cost model expects to be slower than the CPU.
 ``"measured"``: the nodes of the fastest placement measured for this model on this device, possibly
 none; the cache stores the verdict.)"},
+      {"carry", "",
+       free_text("carried", "name=graph/input/output+graph/input/output, comma-separated",
+                 read_carried),
+       "tensors that stay on the device between inferences, as name=graph/input/output with the "
+       "indices of a graph, of its input and of the output with the next value, and further graphs "
+       "after a plus sign",
+       R"(Such as the caches of a language model, see `clgpu_delegate.Generator`, which sets this
+option. The interpreter's tensors are neither read nor written: `Delegate.carried` has the values,
+which begin as zeros. In a graph where other nodes than those of one partition use them, they are
+ordinary inputs and outputs.)"},
       {"verify", "off",
        one_of_or_count({{"off", kVerifyOff}, {"first", kVerifyFirst}}, 1,
                        [](Options& o, int value) { o.verify = value; }),

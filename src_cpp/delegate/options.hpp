@@ -31,6 +31,16 @@ enum class Chain {
   kOn,  ///< on every device whose work-groups can wait for each other
 };
 
+/// A tensor that stays on the device between inferences: in each of these graphs an input, whose
+/// next value is an output.
+struct CarriedTensor {
+  struct Pair {
+    int input, output;  ///< indices of tensors
+  };
+  std::string name;
+  std::map<int, Pair> graphs;  ///< by index of the graph in the model
+};
+
 /// Special values of Options::verify; n > 0 means the first inference and every n-th after it.
 constexpr int kVerifyOff = 0, kVerifyFirst = -1;
 
@@ -52,14 +62,15 @@ struct Options {
   passes::DynamicRange dynamic_range = passes::DynamicRange::kDequantize;
   bool profile = false;  ///< events of every launch and transfer are recorded
   Placement placement = Placement::kAll;
-  Chain chain = Chain::kAuto;  ///< launches run as stages of one kernel
-  int verify = kVerifyOff;     ///< which inferences are computed by the CPU's kernels, too
+  Chain chain = Chain::kAuto;        ///< launches run as stages of one kernel
+  std::vector<CarriedTensor> carry;  ///< that the runtime neither gives nor gets
+  int verify = kVerifyOff;           ///< which inferences are computed by the CPU's kernels, too
 };
 
 /// Which values an option takes.
 struct OptionType {
   /// "choice" of words, "switch", "count", "choice or count", "choice or plan", "bytes", "path",
-  /// "device", "engines", "nodes".
+  /// "device", "engines", "nodes", "carried".
   const char* kind;
   std::vector<std::string> words;  ///< for choices and switches; other kinds have another form
   int least, most;                 ///< of counts

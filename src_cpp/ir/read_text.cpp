@@ -230,9 +230,10 @@ class Reader {
         continue;
       }
       if (!is_of_word(next())) return tensor;
-      enum class Fact { kId, kState, kRank, kStorage, kQuantized, kPart };
+      enum class Fact { kId, kState, kCarried, kRank, kStorage, kQuantized, kPart };
       switch (choice<Fact>({{"tflite", Fact::kId},
                             {"state", Fact::kState},
+                            {"carried", Fact::kCarried},
                             {"rank", Fact::kRank},
                             {"storage", Fact::kStorage},
                             {"quantized", Fact::kQuantized},
@@ -245,6 +246,10 @@ class Reader {
         case Fact::kState:
           expect('=');
           tensor.state = small(0);
+          break;
+        case Fact::kCarried:
+          expect('=');
+          tensor.carried = small(0);
           break;
         case Fact::kRank:
           expect('=');

@@ -48,6 +48,10 @@ struct Tensor {
   /// Of an input or output of the graph: the value that the partition's state of this number has
   /// before or after the inference (delegate/building/states.hpp). -1: it is no state's.
   int state = -1;
+  /// Of an input or output of the graph: the tensor of this number stays on the device between
+  /// inferences (runtime/run/carried.hpp). The output of that number is its next value. -1: it is
+  /// the runtime's.
+  int carried = -1;
   DType dtype = DType::kF32;    ///< type the model gives it
   DType storage = DType::kF32;  ///< type it has in device memory
   int model_rank = 0;           ///< rank the model gives it: what the families have relied on

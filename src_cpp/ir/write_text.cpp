@@ -155,6 +155,7 @@ class Writer {
     if (!tensor.name.empty()) text += " " + quoted(tensor.name);
     if (tensor.tflite_id >= 0) text += " tflite=" + std::to_string(tensor.tflite_id);
     if (tensor.state >= 0) text += " state=" + std::to_string(tensor.state);
+    if (tensor.carried >= 0) text += " carried=" + std::to_string(tensor.carried);
     if (tensor.model_rank != tensor.shape.rank())
       text += " rank=" + std::to_string(tensor.model_rank);
     if (tensor.storage != tensor.dtype) text += std::string(" storage=") + name_of(tensor.storage);

@@ -155,6 +155,9 @@ struct Candidate {
   /// Inputs that output 0 may overwrite, as they have its size: each of their elements is read only
   /// by the work-item that writes the same element of the output, and before that write.
   std::vector<int> in_place{};
+  /// Instead of the only launch where output 0 is in the memory of the first input of `in_place`:
+  /// it changes some of the elements and touches no others. Run twice, it leaves the same elements.
+  std::optional<Launch> over_input{};
   Form form = Form::kTuned;
   bool adds_halves = false;   ///< intermediate sums are rounded to half; otherwise sums are exact
   bool tensor_cores = false;  ///< they compute the products, with their own peak rate

@@ -22,7 +22,7 @@ void allow_tf32(ir::Graph& graph, const PrecisionPlan& plan) {
 }
 
 void choose_storage(ir::Graph& graph, Precision precision, bool half_io, bool half_weights,
-                    const PrecisionPlan* plan) {
+                    bool half_carried, const PrecisionPlan* plan) {
   // A view shares memory with its source, so both must have the same storage: decide per root.
   std::vector<int> root(graph.tensors.size());
   std::iota(root.begin(), root.end(), 0);
@@ -31,11 +31,15 @@ void choose_storage(ir::Graph& graph, Precision precision, bool half_io, bool ha
       root[uz(node.outputs[0])] = root[uz(node.inputs[0])];
     }
   }
-  std::vector<bool> outside(graph.tensors.size(),
-                            false);  // uploaded or downloaded with the model's type
+  // Uploaded, downloaded or carried: with the model's type.
+  std::vector<bool> outside(graph.tensors.size(), false);
+  std::vector<bool> carried(graph.tensors.size(), false);
   for (const auto* ids : {&graph.inputs, &graph.outputs}) {
-    if (half_io) break;
-    for (const int id : *ids) outside[uz(root[uz(id)])] = true;
+    for (const int id : *ids) {
+      const bool stays = graph.tensor(id).carried >= 0;
+      if (stays) carried[uz(root[uz(id)])] = true;
+      if (stays ? !half_carried : !half_io) outside[uz(root[uz(id)])] = true;
+    }
   }
   const auto is_wanted = [&](const ir::Tensor& tensor) {
     if (precision != Precision::kMixed) return precision == Precision::kFp16;
@@ -48,7 +52,7 @@ void choose_storage(ir::Graph& graph, Precision precision, bool half_io, bool ha
       continue;
     if (!tensor.is_constant()) {
       const bool large = half_io || tensor.shape.elements() > kSmallTensor;
-      if (is_wanted(tensor) && large) tensor.storage = DType::kF16;
+      if ((carried[i] ? half_carried : is_wanted(tensor)) && large) tensor.storage = DType::kF16;
     } else if (tensor.constant->dtype == DType::kF16) {
       tensor.storage = DType::kF16;  // a float16-weight model: as precise as the file
     } else if ((is_wanted(tensor) || half_weights) && tensor.shape.elements() > kSmallConstant &&

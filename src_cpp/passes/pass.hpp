@@ -109,15 +109,17 @@ void allow_tf32(ir::Graph& graph, const PrecisionPlan& plan);
 /// small tensors, unless `half_io`: then all tensors are half and the host converts inputs and
 /// outputs. With `half_weights`, large constants are half with any precision. With kMixed, a tensor
 /// is half if kFp16 would make it half and `plan` lists it; views follow the tensor they are views
-/// of. Null: no tensor is listed.
+/// of. Null: no tensor is listed. Carried tensors are half only with `half_carried`: each graph
+/// that uses them must say the same.
 void choose_storage(ir::Graph& graph, Precision precision, bool half_io, bool half_weights,
-                    const PrecisionPlan* plan);
+                    bool half_carried, const PrecisionPlan* plan);
 
 /// How the passes rewrite a graph; see the passes above.
 struct PipelineOptions {
   Precision precision = Precision::kFp32;
   bool half_io = false;
   bool half_weights = false;
+  bool half_carried = false;
   std::shared_ptr<const PrecisionPlan> plan{};  ///< with kMixed; null: none is known
   Separable separable = Separable::kWherePays;
   DynamicRange dynamic_range = DynamicRange::kDequantize;

@@ -55,7 +55,8 @@ const std::vector<Pass>& pipeline() {
       {"remove_dead", [](G& graph, const O&, const D&) { remove_dead(graph); }},
       {"choose_storage",
        [](G& graph, const O& o, const D&) {
-         choose_storage(graph, o.precision, o.half_io, o.half_weights, o.plan.get());
+         choose_storage(graph, o.precision, o.half_io, o.half_weights, o.half_carried,
+                        o.plan.get());
        }},
   };
   return passes;

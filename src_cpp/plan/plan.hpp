@@ -24,6 +24,7 @@ struct Buffer {
     kWeights,  ///< kept on the device between runs
     kLoad,     ///< needed at load time only, then freed
     kHost,     ///< the runtime's memory of an input or output
+    kCarried,  ///< kept on the device between runs, for all partitions of an interpreter
     kNowhere,  ///< not needed at all
   };
   std::string name;
@@ -33,6 +34,7 @@ struct Buffer {
   std::int64_t offset = 0;   ///< arena only: bytes from the object's start
   std::int64_t span = 0;     ///< arena only: bytes kept for it there, `bytes` or more
   int first = 0, last = -1;  ///< arena only: run steps that need it; uploads are -1
+  int carried = -1;          ///< carried only: its number, ir::Tensor::carried
   bool scratch = false;      ///< a candidate's own memory
   std::shared_ptr<const ir::Constant> upload;  ///< written at load time; null if a launch writes it
   DType storage = DType::kF32;
@@ -61,6 +63,30 @@ struct Transfer {
   std::int64_t host_bytes;  ///< differs where the host converts between float and half
   Road road = Road::kCopy;  ///< the best that this device and the options allow
   std::string reason{};     ///< why not a better one
+};
+
+/// What the graphs say of a carried tensor. All of them must say the same.
+struct CarriedForm {
+  ir::Shape shape;
+  DType dtype = DType::kF32;    ///< that the host sees
+  DType storage = DType::kF32;  ///< in device memory
+
+  std::size_t host_bytes() const {
+    return static_cast<std::size_t>(shape.elements()) * size_of(dtype);
+  }
+  std::size_t bytes() const {
+    return static_cast<std::size_t>(shape.elements()) * size_of(storage);
+  }
+};
+
+/// A tensor that stays on the device between inferences.
+struct Carry {
+  int input,
+      output;  ///< indices in the graph's tensors: before and after an inference; -1: not read
+  int buffer;  ///< the memory that stays
+  int result;  ///< buffer with the next value; another one is copied after an inference
+  CarriedForm form;
+  std::string reason{};  ///< why it is copied; empty if it is not
 };
 
 /// Host memory for contents that are not on the device all the time.
@@ -112,6 +138,8 @@ struct Plan {
   std::vector<Step> load;  ///< launches that depend on constants only: run once
   std::vector<Step> run;   ///< launches of every inference
   std::vector<Transfer> uploads, downloads;
+  std::vector<Carry> carries;
+  bool repeats = true;  ///< launches of an inference may run twice, with the results of once
   std::vector<HostSlot> slots;
   std::vector<Move> moves;  ///< by start; they run in this order, one at a time
   std::vector<Choice> choices;
@@ -119,6 +147,7 @@ struct Plan {
   std::vector<std::int64_t> objects;  ///< bytes of the buffers that make up the arena
   std::int64_t arena_bytes = 0;       ///< their sum
   std::int64_t weights_bytes = 0;     ///< kept between runs
+  std::int64_t carried_bytes = 0;     ///< of `carries`
   std::int64_t naive_bytes = 0;       ///< arena if no memory were shared
   std::int64_t bound_bytes = 0;       ///< lower bound of all layouts of the arena
   std::string layout;                 ///< strategy that has placed the arena's buffers

@@ -12,12 +12,14 @@ using kernel::Candidate;
 std::vector<Candidate> for_device(const ops::Family& family, const ops::NodeContext& node,
                                   const DeviceInfo& device) {
   std::vector<Candidate> candidates = family.candidates(node, device);
+  const auto fit = [&](kernel::Launch& launch) {
+    if (!group_exceeded(launch, device).empty() &&
+        kernel::any_work_group(launch.file, launch.entry))
+      kernel::divide_groups(launch, device.max_work_group_size, device.max_work_item_sizes);
+  };
   for (Candidate& candidate : candidates) {
-    for (kernel::Launch& launch : candidate.launches) {
-      if (!group_exceeded(launch, device).empty() &&
-          kernel::any_work_group(launch.file, launch.entry))
-        kernel::divide_groups(launch, device.max_work_group_size, device.max_work_item_sizes);
-    }
+    for (kernel::Launch& launch : candidate.launches) fit(launch);
+    if (candidate.over_input) fit(*candidate.over_input);
   }
   return candidates;
 }

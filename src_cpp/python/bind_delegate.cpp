@@ -213,7 +213,10 @@ void bind_delegate(py::module_& module) {
         return made;
       },
       py::arg("options"), "A TFLite delegate; options are strings.");
-  py::class_<NativeDelegate>(module, "NativeDelegate", "A TFLite delegate, from make_delegate().")
+  py::class_<NativeDelegate> native(module, "NativeDelegate",
+                                    "A TFLite delegate, from make_delegate().");
+  bind_carried(native);
+  native
       .def_property_readonly("pointer", &NativeDelegate::pointer, "Address of the TfLiteDelegate.")
       .def("explain", &explain, "The result for each node of the model prepared last.")
       .def("set_verdict", &set_verdict, py::arg("verdict"), py::arg("note"),

@@ -70,6 +70,7 @@ const Choices<Set>& settings() {
        }},
       {"half_io", sets(&passes::PipelineOptions::half_io)},
       {"half_weights", sets(&passes::PipelineOptions::half_weights)},
+      {"half_carried", sets(&passes::PipelineOptions::half_carried)},
       {"separable",
        [](Settings& s, const py::object& value) {
          s.options.separable = chosen<Separable>({{"never", Separable::kNever},

@@ -65,6 +65,10 @@ pybind11::list estimates(const NativeDelegate& self, int threads);
 /// File, entry and build options of the programs on the device.
 pybind11::list programs(const NativeDelegate& self);
 
+// bind_carried.cpp
+/// Adds its methods for carried tensors.
+void bind_carried(pybind11::class_<NativeDelegate>& native);
+
 // bind_ir.cpp
 /// The text of each partition's graph "before" or "after" the passes; empty for a partition that no
 /// longer exists, or that the CPU computes.

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import clgpu_delegate
+from bench.networks.decoder import DECODERS, save_decoder
 from clgpu_delegate.doctor import model
 from clgpu_delegate.litert import package
 from clgpu_delegate.measure import turns
@@ -46,8 +47,9 @@ def modules() -> list[str]:
 
 @pytest.fixture
 def room(tmp_path, monkeypatch):
-    """A folder with ``model.tflite``, and the names that examples use."""
+    """A folder with ``model.tflite`` and ``decoder.tflite``, and the names that examples use."""
     (tmp_path / "model.tflite").write_bytes(model.content())
+    save_decoder(tmp_path / "decoder.tflite", DECODERS["tiny"], prefill=(8,), cache=32)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("CLGPU_CACHE", "off")
     monkeypatch.setattr(turns, "wait_until_quiet", lambda: 0.0)

@@ -25,6 +25,7 @@ def example(row: dict[str, Any]) -> object:
     by_kind = {
         "device": "0", "switch": row["default"] == "off", "bytes": "1.5 GiB",
         "engines": {"conv2d": "winograd|auto", "softmax": "auto"}, "nodes": ["TILE", 3],
+        "carried": {"kv_0": {0: (5, 12), 1: (6, 13)}},
         "path": "/data/local/tmp/a cache.sqlite", "choice or count": row["most"],
         "count": row["most"], "choice or plan": "model=0a,error=0.001,half=3+7-12",
     }  # fmt: skip

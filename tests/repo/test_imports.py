@@ -51,6 +51,9 @@ BELOW = {
         "_core", "base", "delegate", "devices", "errors", "options", "profiling", "report",
         "runtimes",
     },
+    "generation": {
+        "base", "delegate", "errors", "litert", "options", "runtimes", "tflite",
+    },
     "ray": {"base", "delegate", "devices", "errors", "options", "runner"},
     "quantization": {"base", "errors", "runtimes", "tflite"},
     "doctor": {"_core", "base", "errors", "litert", "runtimes", ""},

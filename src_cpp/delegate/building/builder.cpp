@@ -57,7 +57,8 @@ std::optional<runtime::Chaining> Builder::chaining(bool lasts) const {
 }
 
 Built Builder::build(const ir::Graph& graph, std::int64_t budget,
-                     const std::shared_ptr<runtime::Pool>& pool, Level level, bool lasts) const {
+                     const std::shared_ptr<runtime::Pool>& pool, Level level, bool lasts,
+                     const Carriers* carriers) const {
   plan::PlanOptions wanted = plan_options(budget, level);
   std::string failures;     // of allocations
   std::int64_t failed = 0;  // peak bytes of the last plan whose allocations failed
@@ -89,7 +90,9 @@ Built Builder::build(const ir::Graph& graph, std::int64_t budget,
       Built built{std::make_shared<const ir::Graph>(std::move(fitted.graph)),
                   std::make_shared<runtime::Executor>(
                       target_.context, target_.store, std::move(fitted.plan),
-                      target_.options.warm_up, pool, target_.options.profile, chaining(lasts))};
+                      target_.options.warm_up, pool, target_.options.profile, chaining(lasts),
+                      carriers == nullptr ? nullptr : carriers->set(),
+                      carriers == nullptr ? nullptr : carriers->weights())};
       engines_.add_built(built.executor->plan(), learned,
                          failures.empty()
                              ? ""

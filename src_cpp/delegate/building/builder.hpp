@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "delegate/building/carried_sets.hpp"
 #include "delegate/building/engine_records.hpp"
 #include "delegate/judgement.hpp"
 #include "delegate/target.hpp"
@@ -28,11 +29,12 @@ class Builder {
 
   /// Plans and builds a graph with inferred shapes within `budget` bytes of device memory (0: no
   /// limit). Records candidates that fail on this device, and excludes them and distrusted engines.
-  /// Chains of launches are compiled only for a plan that `lasts`.
-  /// If the device has less memory than it reports, plans for less. Throws
-  /// plan::NoCandidate when a family has no candidate left, and plan::BudgetError.
+  /// Chains of launches are compiled only for a plan that `lasts`. `carried` has the tensors that
+  /// the graph calls so; null if it has none. If the device has less memory than it reports, plans
+  /// for less. Throws plan::NoCandidate when a family has no candidate left, and plan::BudgetError.
   Built build(const ir::Graph& graph, std::int64_t budget,
-              const std::shared_ptr<runtime::Pool>& pool, Level level, bool lasts) const;
+              const std::shared_ptr<runtime::Pool>& pool, Level level, bool lasts,
+              const Carriers* carriers) const;
 
   /// The plan that build() would make, without building it; throws as build().
   plan::Fitted plan(const ir::Graph& graph, std::int64_t budget) const;

@@ -97,6 +97,9 @@ ir::Graph Partition::pass(ir::Graph graph, Level level) const {
     wanted.half_io = options.half_io;
     wanted.half_weights = options.half_weights;
     wanted.plan = session_->mixed.plan;
+    // Verification may ask for floats in one graph later.
+    wanted.half_carried =
+        options.precision == passes::Precision::kFp16 && options.verify == kVerifyOff;
   }
   passes::run_pipeline(graph, wanted, state_->target.device());
   if (level >= Level::kExactSums) {
@@ -174,7 +177,8 @@ void Partition::rebuild(std::int64_t budget) {
   held = 0;
   const Level level = trust_ == nullptr ? Level::kAsAsked : trust_->verdict.level;
   const bool lasts = !awaits() && ++builds_ <= kFewBuilds;
-  Built built = state_->build(graph_, budget, session_->pool, level, lasts);
+  Built built =
+      state_->build(graph_, budget, session_->pool, level, lasts, session_->carriers.get());
   published_ = std::move(built.graph);
   executor_ = std::move(built.executor);
   held = executor_->plan().peak_bytes;
@@ -404,7 +408,7 @@ void Partition::announce(TfLiteContext& context) {
   lent_out_.clear();
   const auto add = [&](int id, std::vector<int>& lent) {
     const ir::Tensor& tensor = graph_.tensor(id);
-    if (tensor.state >= 0) return;
+    if (tensor.state >= 0 || tensor.carried >= 0) return;
     const TfLiteTensor& tflite = context.tensors[tensor.tflite_id];
     // The memory of other kinds is the runtime's own.
     const bool is_own = tflite.is_variable || tflite.allocation_type == kTfLiteDynamic ||
@@ -454,10 +458,16 @@ void Partition::invoke(TfLiteContext& context) {
     }
   }
   if (is_on_cpu()) {
+    lower_carried(context, graph_.inputs);
     compute_on_cpu(context);
+    lift_carried(context, graph_.outputs);
   } else {
+    if (verifies) lower_carried(context, graph_.inputs);
     run(context, loan.get());
-    if (verifies) verify(context);
+    if (verifies) {
+      lower_carried(context, graph_.outputs);
+      verify(context);
+    }
   }
   tell_shapes_of_cpu(context);
   if (trust_ != nullptr) ++trust_->inferences;
@@ -473,7 +483,7 @@ void Partition::run(TfLiteContext& context, Loan* loan) {
   try {
     run_once(context, loan);
   } catch (const cl::OpenCLError& error) {
-    if (!error.out_of_memory()) throw;
+    if (!error.out_of_memory() || !executor_->plan().repeats) throw;
     // Some devices report only now that they lack the memory they have allocated.
     rebuild(std::max<std::int64_t>(executor_->plan().peak_bytes / 10 * 7, 1));
     publish();

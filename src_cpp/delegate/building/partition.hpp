@@ -107,6 +107,17 @@ class Partition {
   /// Whether the CPU's kernels compute this partition with the current shapes.
   bool is_on_cpu() const { return !cpu_.reason.empty() || (trust_ != nullptr && trust_->on_cpu()); }
 
+  // Carried tensors, in partition_carried.cpp.
+
+  std::shared_ptr<runtime::CarriedSet> carried() const {
+    return session_->carriers == nullptr ? nullptr : session_->carriers->set();
+  }
+  /// Their tensors in `ids`, inputs or outputs of graph_.
+  std::vector<ir::Tensor> carried_of(const std::vector<int>& ids) const;
+  /// Copies the values on the device to the runtime's inputs or outputs, and the reverse.
+  void lower_carried(TfLiteContext& context, const std::vector<int>& ids);
+  void lift_carried(TfLiteContext& context, const std::vector<int>& ids);
+
   // The CPU's side, in partition_cpu.cpp.
   Shadow& shadow(const TfLiteContext& context);
   std::set<int> output_ids() const;

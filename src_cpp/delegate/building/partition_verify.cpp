@@ -270,9 +270,12 @@ void Partition::verify(TfLiteContext& context) {
         if (!run_shadow(context, false)) throw Error(verdict.reason);
       }
       take_from_shadow(context);
+      lift_carried(context, graph_.outputs);
       break;
     }
+    lift_carried(context, graph_.inputs);  // as they were before the wrong inference
     run(context);
+    lower_carried(context, graph_.outputs);
   }
   verdict.outcome = lowered ? Judgement::Outcome::kReplaced : outcome;
   verdict.source = lowered || verdict.source.empty() ? "checked now" : verdict.source;

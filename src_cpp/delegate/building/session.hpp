@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 
+#include "delegate/building/carried_sets.hpp"
 #include "delegate/building/specialization.hpp"
 #include "delegate/tell/report.hpp"
 #include "runtime/run/pool.hpp"
@@ -23,6 +24,8 @@ struct Session {
   cl::Counters invoke;                  ///< of the current inference
   runtime::Pace pace;                   ///< with Options::profile
   std::shared_ptr<runtime::Pool> pool;  ///< of their arenas: they never run at the same time
+  int graph = -1;                       ///< index in the model; -1 if the runtime does not tell
+  std::shared_ptr<Carriers> carriers;   ///< of the interpreter; null if it carries nothing
   // Bytes of device memory, by partition.
   std::map<int, std::int64_t> held;   ///< peaks of those that are built
   std::map<int, std::int64_t> share;  ///< parts of the budget, if building in order did not fit

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "delegate/building/builder.hpp"
+#include "delegate/building/carried_sets.hpp"
 #include "delegate/building/engine_records.hpp"
 #include "delegate/building/layer_tuning.hpp"
 #include "delegate/lending.hpp"
@@ -26,11 +27,13 @@ class State {
   const Builder builder{target, engines};
   const LayerTuning tuning{target, engines};
   Ledger ledger;
+  CarriedSets carried;
 
   /// Builder::build, with a record of its cost. With tuning="exhaustive", first measures layers
   /// that have no measurements.
   Built build(const ir::Graph& graph, std::int64_t budget,
-              const std::shared_ptr<runtime::Pool>& pool, Level level, bool lasts);
+              const std::shared_ptr<runtime::Pool>& pool, Level level, bool lasts,
+              const Carriers* carriers);
 
   /// The report of the ledger, with the records of the device and its engines.
   Report report() const;

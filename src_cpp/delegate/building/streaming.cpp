@@ -56,6 +56,8 @@ Streamed stream(const Target& target, const Ledger& ledger, int lanes, bool veri
         throw Error("each inference needs the states that the one before it leaves");
     }
   }
+  if (!plan.carries.empty())
+    throw Error("each inference needs the tensors that the one before it leaves on the device");
   if (plan.uploads.empty()) throw Error("the model has no inputs on the device");
   if (options.profile) throw Error("the option 'profile' records single inferences");
   lanes = affordable_lanes(plan, options.plan.memory_budget, lanes);

@@ -58,6 +58,53 @@ void find_outputs(TfLiteContext& context, Model& model) {
     model.model_outputs.insert(ids.outputs.begin(), ids.outputs.end());
 }
 
+// Why a tensor of the options is not carried by a partition; otherwise marks it in the graph.
+std::string carry(const Model& model, const std::vector<int>& nodes, ir::Graph& graph, int number,
+                  const CarriedTensor::Pair& pair) {
+  const auto find = [&](const std::vector<int>& ids, int tflite_id) {
+    const auto found = std::find_if(ids.begin(), ids.end(), [&](int id) {
+      return graph.tensor(id).state < 0 && graph.tensor(id).tflite_id == tflite_id;
+    });
+    return found == ids.end() ? -1 : *found;
+  };
+  const std::set<int> own(nodes.begin(), nodes.end());
+  const int output = find(graph.outputs, pair.output), input = find(graph.inputs, pair.input);
+  if (output < 0) return {};
+  if (model.is_read_outside(pair.input, own)) return "other nodes read its input";
+  if (model.is_read_outside(pair.output, own)) return "other nodes read its output";
+  if (input >= 0 && (graph.tensor(input).dtype != graph.tensor(output).dtype ||
+                     graph.tensor(input).shape != graph.tensor(output).shape))
+    return "its input and its output differ in type or shape";
+  graph.tensor(output).carried = number;
+  if (input >= 0) graph.tensor(input).carried = number;
+  return {};
+}
+
+// A partition's part of the model, with its carried tensors.
+Extract extract(const TfLiteContext& context, const Options& options, const Session& session,
+                const Model& model, const PartitionIds& ids) {
+  Extract extract = model.extract(context, ids.nodes, ids.outputs);
+  for (std::size_t i = 0; i < options.carry.size() && session.carriers != nullptr; ++i) {
+    const auto pair = options.carry[i].graphs.find(session.graph);
+    if (pair == options.carry[i].graphs.end()) continue;
+    const int number = static_cast<int>(i);
+    const bool has_output =
+        std::count(ids.outputs.begin(), ids.outputs.end(), pair->second.output) > 0;
+    std::string reason = carry(model, ids.nodes, extract.graph, number, pair->second);
+    if (has_output) session.carriers->tell(number, session.graph, std::move(reason));
+  }
+  return extract;
+}
+
+// Before partitions are made.
+void tell_nothing_carried(const Options& options, const Session& session) {
+  for (std::size_t i = 0; i < options.carry.size() && session.carriers != nullptr; ++i) {
+    if (options.carry[i].graphs.count(session.graph) > 0)
+      session.carriers->tell(static_cast<int>(i), session.graph,
+                             "no partition on the device computes its output");
+  }
+}
+
 // Divides the memory budget among the partitions, in proportion to the minimum that each needs.
 // Throws BudgetError if the sum of the minima exceeds the budget.
 void share_budget(const TfLiteContext& context, const std::shared_ptr<State>& state,
@@ -66,7 +113,8 @@ void share_budget(const TfLiteContext& context, const std::shared_ptr<State>& st
   std::vector<std::int64_t> least;
   std::int64_t sum = 0;
   for (const PartitionIds& ids : partitions) {
-    Partition partition(state, session, model.extract(context, ids.nodes, ids.outputs), ids.nodes,
+    Partition partition(state, session,
+                        extract(context, state->target.options, *session, model, ids), ids.nodes,
                         static_cast<int>(least.size()));
     try {
       least.push_back(partition.smallest_budget());
@@ -165,6 +213,7 @@ bool try_build(TfLiteContext& context, const std::shared_ptr<State>& state,
   built.clear();
   session->held.clear();
   session->known.clear();
+  tell_nothing_carried(state->target.options, *session);
   const std::vector<int> claimed = model.claimed();
   if (claimed.empty()) return true;
   const auto divided = preview(context, claimed);
@@ -181,9 +230,9 @@ bool try_build(TfLiteContext& context, const std::shared_ptr<State>& state,
     if (leave_small(state->target.options, model, ids)) return false;
   }
   const auto make = [&](const PartitionIds& ids, std::size_t index) {
-    return std::make_unique<Partition>(state, session,
-                                       model.extract(context, ids.nodes, ids.outputs), ids.nodes,
-                                       static_cast<int>(index));
+    return std::make_unique<Partition>(
+        state, session, extract(context, state->target.options, *session, model, ids), ids.nodes,
+        static_cast<int>(index));
   };
   std::vector<std::unique_ptr<Partition>> plans;
   if (session->placement.source == kCostModel) {
@@ -203,6 +252,20 @@ bool try_build(TfLiteContext& context, const std::shared_ptr<State>& state,
     if (built.back() == nullptr) return false;
   }
   return true;
+}
+
+// The index of a graph in its model, -1 if the runtime does not tell it. `main` gets the main
+// graph.
+int index_of(TfLiteContext& context, const TfLiteContext*& main) {
+  main = &context;
+  if (context.AcquireSubgraphContext == nullptr) return -1;
+  for (int index = 0;; ++index) {
+    TfLiteContext* graph = nullptr;
+    if (context.AcquireSubgraphContext(&context, index, &graph) != kTfLiteOk) return -1;
+    if (index == 0) main = graph;
+    if (graph == &context) return index;  // releasing it would end our own right to read the graph
+    context.ReleaseSubgraphContext(&context, index);
+  }
 }
 
 // Prepare is called for each subgraph. The model's main graph is the first; the others are bodies
@@ -227,6 +290,11 @@ Claim claim(TfLiteContext& context, const std::shared_ptr<State>& state, bool is
   session->model_outputs = model.model_outputs;
   session->pool = state->builder.pool();
   const bool is_main = is_main_graph(context);
+  if (!state->target.options.carry.empty()) {
+    const TfLiteContext* main = nullptr;
+    session->graph = index_of(context, main);
+    session->carriers = state->carried.of(main, state->target);
+  }
   find_mixed(context, *state, model, is_main, *session);
   begin_placement(context, *state, *session, model, is_main);
   std::vector<std::unique_ptr<Partition>> partitions;

@@ -87,6 +87,9 @@ class Model {
   /// the runtime orders partitions by their tensors only. Returns whether it left any.
   bool leave_shared_resources(const std::vector<std::vector<int>>& partitions);
 
+  /// Whether a node outside of these reads the tensor.
+  bool is_read_outside(int tensor, const std::set<int>& node_indices) const;
+
   /// Graphs whose nodes are part of claimed nodes, and that no other node runs.
   std::set<const TfLiteContext*> inlined_graphs() const;
 
@@ -198,8 +201,6 @@ class Model {
   void refuse_readers();
   /// Positions of a partition's nodes and of the nodes that compute its constants.
   std::set<std::size_t> members(const std::vector<int>& node_indices) const;
-  /// Whether a node outside of these reads the tensor.
-  bool is_read_outside(int tensor, const std::set<int>& node_indices) const;
   bool is_constant(int tensor) const { return constants_.count(tensor) != 0; }
 
   std::map<int, std::size_t> position_;  // node index -> position in nodes

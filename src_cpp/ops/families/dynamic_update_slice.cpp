@@ -55,15 +55,26 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   const std::array<int, 6> big = sizes(operand.shape), small = sizes(update.shape);
   const std::int64_t n = dst.shape.elements() / unit.elements;
 
-  kernel::Launch launch("dynamic_update_slice/update.cl", "dynamic_update_slice_select");
-  launch.macro("SRC_T", unit.src_type)
-      .macro("UPDATE_T", same ? unit.src_type : cl_name(update.storage));
-  launch.macro("DST_T", unit.dst_type).type("INDEX_T", node.input(2).storage);
-  launch.src(0).src(1).src(2).dst(0).i32(n).i32(rank);
-  for (int k = 0; k < 6; ++k) launch.i32(big[uz(k)]);
-  for (int k = 0; k < 6; ++k) launch.i32(small[uz(k)]);
-  launch.range({uz(n)}, {kElementwiseGroup});
-  return {{"select", {launch}, {}}};
+  const auto macros = [&](kernel::Launch launch) {
+    launch.macro("SRC_T", unit.src_type)
+        .macro("UPDATE_T", same ? unit.src_type : cl_name(update.storage));
+    return launch.macro("DST_T", unit.dst_type).type("INDEX_T", node.input(2).storage);
+  };
+  const auto sized = [&](kernel::Launch& launch, std::int64_t units) {
+    launch.i32(units).i32(rank);
+    for (int k = 0; k < 6; ++k) launch.i32(big[uz(k)]);
+    for (int k = 0; k < 6; ++k) launch.i32(small[uz(k)]);
+    launch.range({uz(units)}, {kElementwiseGroup});
+  };
+  const char* const file = "dynamic_update_slice/update.cl";
+  kernel::Candidate select{"select", {macros({file, "dynamic_update_slice_select"})}, {}};
+  sized(select.launches.front().src(0).src(1).src(2).dst(0), n);
+  if (operand.storage == dst.storage) {
+    select.in_place = {0};
+    select.over_input = macros({file, "dynamic_update_slice_write"});
+    sized(select.over_input->src(1).src(2).dst(0), update.shape.elements() / unit.elements);
+  }
+  return {std::move(select)};
 }
 
 }  // namespace

@@ -9,15 +9,18 @@ namespace clgpu::plan {
 namespace {
 
 // The run steps that use each buffer, in order; an upload is step -1, a download the one after the
-// last.
+// last. Tensors that are carried are there before the first step, and needed after the last.
 std::vector<std::vector<int>> touches(const Plan& plan) {
   std::vector<std::vector<int>> steps(plan.buffers.size());
   for (const Transfer& t : plan.uploads) steps[uz(t.buffer)].push_back(-1);
+  for (const Carry& c : plan.carries) steps[uz(c.buffer)].push_back(-1);
   for (std::size_t i = 0; i < plan.run.size(); ++i) {
     for (const int buffer : plan.run[i].buffers) steps[uz(buffer)].push_back(static_cast<int>(i));
   }
   for (const Transfer& t : plan.downloads)
     steps[uz(t.buffer)].push_back(static_cast<int>(plan.run.size()));
+  for (const Carry& c : plan.carries)
+    steps[uz(c.result)].push_back(static_cast<int>(plan.run.size()));
   return steps;
 }
 
@@ -37,6 +40,8 @@ std::int64_t write_in_place(Plan& plan, const std::vector<bool>& is_static,
     while (stands_for[uz(buffer)] != buffer) buffer = stands_for[uz(buffer)];
     return buffer;
   };
+  std::vector<bool> carried(plan.buffers.size());
+  for (const Carry& c : plan.carries) carried[uz(c.buffer)] = true;
   std::int64_t saved = 0;
   for (const InPlace& next : chances) {
     const int input = root(next.input), output = root(next.output);
@@ -44,6 +49,7 @@ std::int64_t write_in_place(Plan& plan, const std::vector<bool>& is_static,
     std::vector<int>&before = steps[uz(input)], &after = steps[uz(output)];
     if (input == output || from.bytes != to.bytes || before.empty() || after.empty()) continue;
     if (is_static[uz(input)] || is_static[uz(output)]) continue;
+    if (carried[uz(output)] || (carried[uz(input)] && !next.update)) continue;
     if (from.place != Buffer::Place::kArena || to.place != Buffer::Place::kArena) continue;
     const auto& allowed = chances_of[{next.input, next.output}];
     const auto conflicts = [&](int step) {
@@ -60,9 +66,14 @@ std::int64_t write_in_place(Plan& plan, const std::vector<bool>& is_static,
     before.insert(before.end(), after.begin(), after.end());
     std::sort(before.begin(), before.end());
   }
+  for (const InPlace& chance : chances) {
+    if (chance.update && root(chance.input) == root(chance.output))
+      plan.run[uz(chance.begin)] = *chance.update;
+  }
   for (Step& step : plan.run) {
     for (int& buffer : step.buffers) buffer = root(buffer);
   }
+  for (Carry& c : plan.carries) c.result = root(c.result);
   for (Transfer& t : plan.uploads) t.buffer = root(t.buffer);
   for (Transfer& t : plan.downloads) t.buffer = root(t.buffer);
   return saved;

@@ -73,6 +73,9 @@ class Cutter {
       for (Transfer& t : plan_.downloads) {
         if (t.buffer == from) t.buffer = to;
       }
+      for (Carry& c : plan_.carries) {
+        if (c.result == from) c.result = to;
+      }
     } else if (step >= 0) {
       std::vector<int>& buffers = plan_.run[uz(step)].buffers;
       std::replace(buffers.begin(), buffers.end(), from, to);
@@ -133,10 +136,14 @@ std::vector<Tenant> find_tenants(const Plan& plan, const std::vector<bool>& is_s
   for (const Transfer& t : plan.uploads) uses[uz(t.buffer)][-1] = true;
   for (const Transfer& t : plan.downloads)
     uses[uz(t.buffer)].try_emplace(static_cast<int>(plan.run.size()), false);
+  for (const Carry& c : plan.carries)
+    uses[uz(c.result)].try_emplace(static_cast<int>(plan.run.size()), false);
 
   std::vector<Tenant> tenants;
   for (std::size_t i = 0; i < plan.buffers.size(); ++i) {
-    if (uses[i].empty() || plan.buffers[i].place == Buffer::Place::kHost) continue;
+    const Buffer::Place place = plan.buffers[i].place;
+    if (uses[i].empty() || place == Buffer::Place::kHost || place == Buffer::Place::kCarried)
+      continue;
     Tenant tenant{static_cast<int>(i), plan.buffers[i].bytes, is_static[i], false, {}, {}};
     tenant.is_fixed = !(is_static[i] ? options.stream_weights : options.swap) || tenant.bytes == 0;
     for (const auto& [step, writes] : uses[i]) {

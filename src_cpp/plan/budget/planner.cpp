@@ -42,11 +42,17 @@ class Planner {
     for (const ir::Node& node : graph_.nodes) {
       if (!node.kind->is_view) add_node(node);
     }
-    for (const int id : graph_.inputs) plan_.uploads.push_back(transfer(id));
-    for (const int id : graph_.outputs) plan_.downloads.push_back(transfer(id));
+    for (const int id : graph_.inputs) {
+      if (graph_.tensor(id).carried < 0) plan_.uploads.push_back(transfer(id));
+    }
+    for (const int id : graph_.outputs) {
+      if (graph_.tensor(id).carried < 0) plan_.downloads.push_back(transfer(id));
+    }
+    find_carried();
     choose_roads(plan_, device_, options_, static_);
     if (options_.in_place && options_.share_memory)
       overwritten_bytes_ = write_in_place(plan_, static_, in_place_);
+    settle_carried();
     settle_roads(plan_, device_);
     place_static();
     place_arena();
@@ -190,6 +196,77 @@ class Planner {
     std::move(run.begin(), run.end(), std::back_inserter(plan_.run));
   }
 
+  // The output of each number, and the input of the same number if there is one.
+  void find_carried() {
+    for (const int output : graph_.outputs) {
+      const ir::Tensor& tensor = graph_.tensor(output);
+      if (tensor.carried < 0) continue;
+      int input = -1;
+      for (const int id : graph_.inputs) {
+        if (graph_.tensor(id).carried == tensor.carried) input = id;
+      }
+      const int result = buffer_of_[uz(output)];
+      int buffer = input < 0 ? -1 : buffer_of_[uz(input)];
+      const auto is_result = [&](const Transfer& t) { return t.buffer == result; };
+      const bool is_shared =
+          static_[uz(result)] || plan_.buffers[uz(result)].carried >= 0 ||
+          std::any_of(plan_.downloads.begin(), plan_.downloads.end(), is_result) ||
+          std::any_of(plan_.uploads.begin(), plan_.uploads.end(), is_result);
+      if (buffer < 0 && !is_shared) buffer = result;  // nobody needs the old value
+      if (buffer < 0) {
+        Buffer memory;
+        memory.name = tensor.name;
+        memory.bytes = tensor.storage_bytes();
+        memory.storage = tensor.storage;
+        buffer = add_buffer(std::move(memory), false);
+      }
+      check_carried(tensor, input);
+      plan_.carries.push_back(
+          {input, output, buffer, result, {tensor.shape, tensor.dtype, tensor.storage}});
+      plan_.buffers[uz(buffer)].carried = tensor.carried;
+    }
+    for (const Carry& c : plan_.carries) {
+      const int source = plan_.buffers[uz(c.result)].carried;
+      if (source >= 0 && c.result != c.buffer)
+        throw Error("the next value of '" + plan_.buffers[uz(c.buffer)].name +
+                    "' is that of another carried tensor, '" + plan_.buffers[uz(c.result)].name +
+                    "'");
+    }
+  }
+
+  void check_carried(const ir::Tensor& next, int input) const {
+    if (input < 0) return;
+    const ir::Tensor& before = graph_.tensor(input);
+    if (before.shape != next.shape || before.dtype != next.dtype || before.storage != next.storage)
+      throw Error("the carried tensor '" + before.name + "' is " + name_of(before.dtype) +
+                  before.shape.str() + " before an inference and " + name_of(next.dtype) +
+                  next.shape.str() + " after it");
+  }
+
+  // When buffers have been merged.
+  void settle_carried() {
+    for (Carry& c : plan_.carries) {
+      Buffer& buffer = plan_.buffers[uz(c.buffer)];
+      buffer.place = Buffer::Place::kCarried;
+      plan_.carried_bytes += buffer.bytes;
+      if (c.result != c.buffer) {
+        c.reason = "no kernel updates it in place, or its old value is read after that";
+        continue;
+      }
+      // Whoever runs again from the start must not read what the first run has written.
+      for (const Step& step : plan_.run) {
+        bool reads = false, writes = false;
+        for_operands(step, [&](int used, const Operand& o) {
+          if (used != c.buffer) return;
+          reads = reads || o.reads;
+          writes = writes || o.writes;
+        });
+        if (reads && !writes) plan_.repeats = false;
+        if (reads || writes) break;
+      }
+    }
+  }
+
   // All families with a residual read each of its elements where they write that of the result.
   void note_in_place(const ir::Node& node, const kernel::Candidate& candidate, int begin) {
     const ir::Tensor& result = graph_.tensor(node.outputs.at(0));
@@ -208,8 +285,26 @@ class Planner {
           elsewhere = elsewhere || (buffer == input && !meant);
         });
       }
-      if (!elsewhere) in_place_.push_back({input, buffer_of_[uz(node.outputs[0])], begin, end});
+      if (elsewhere) continue;
+      in_place_.push_back({input, buffer_of_[uz(node.outputs[0])], begin, end});
+      if (candidate.over_input && slot == candidate.in_place.front() && end == begin + 1)
+        in_place_.back().update = updating(node, candidate);
     }
+  }
+
+  // The only step of a node, if its result is in the memory of an input.
+  Step updating(const ir::Node& node, const kernel::Candidate& candidate) const {
+    Step step{node.tflite_index,     node.op, node.kind->name,       candidate.name,
+              *candidate.over_input, {},      candidate.tensor_cores};
+    for (const kernel::Arg& arg : step.launch.args) {
+      const auto* operand = std::get_if<Operand>(&arg);
+      if (operand == nullptr) continue;
+      const bool is_input = operand->kind == Operand::Kind::kInput;
+      CLGPU_CHECK(is_input || operand->kind == Operand::Kind::kOutput);
+      step.buffers.push_back(
+          buffer_of_[uz((is_input ? node.inputs : node.outputs).at(uz(operand->index)))]);
+    }
+    return step;
   }
 
   Transfer transfer(int id) const {
@@ -230,6 +325,7 @@ class Planner {
       for (const int buffer : step.buffers) needed[uz(buffer)] = true;
     }
     for (const Transfer& t : plan_.downloads) needed[uz(t.buffer)] = true;
+    for (const Carry& c : plan_.carries) needed[uz(c.result)] = true;
     for (std::size_t i = 0; i < plan_.buffers.size(); ++i) {
       if (!static_[i]) continue;
       plan_.buffers[i].place = needed[i]    ? Buffer::Place::kWeights
@@ -254,11 +350,13 @@ class Planner {
     for_moves(plan_, touch);
     for (const Transfer& t : plan_.uploads) touch(t.buffer, -1);
     for (const Transfer& t : plan_.downloads) touch(t.buffer, end);
+    for (const Carry& c : plan_.carries) touch(c.result, end);
 
     std::vector<std::size_t> members;
     std::vector<Block> blocks;
     for (std::size_t i = 0; i < plan_.buffers.size(); ++i) {
-      if (static_[i] || plan_.buffers[i].place == Buffer::Place::kHost) continue;
+      const Buffer::Place place = plan_.buffers[i].place;
+      if (static_[i] || place == Buffer::Place::kHost || place == Buffer::Place::kCarried) continue;
       if (lifetimes[i].last < lifetimes[i].first) {
         plan_.buffers[i].place = Buffer::Place::kNowhere;
         continue;
@@ -325,7 +423,8 @@ class Planner {
   }
 
   std::int64_t peak() const {
-    return std::max(load_peak(plan_), plan_.weights_bytes + plan_.arena_bytes);
+    return std::max(load_peak(plan_), plan_.weights_bytes + plan_.arena_bytes) +
+           plan_.carried_bytes;
   }
 
   bool exceeds_budget() const {

@@ -67,6 +67,10 @@ void fit_group(plan::Step& step, std::size_t limit) {
   kernel::divide_groups(launch, limit, {SIZE_MAX, SIZE_MAX, SIZE_MAX});
 }
 
+cl::cl_mem memory_of(const std::shared_ptr<cl::Memory>& memory) {
+  return memory == nullptr ? nullptr : memory->get();
+}
+
 // Queues with profiling are slower, even without events.
 class QueueOf {
  public:
@@ -89,12 +93,15 @@ class QueueOf {
 
 Executor::Executor(std::shared_ptr<cl::Context> context, std::shared_ptr<store::Store> store,
                    plan::Plan plan, bool warm_up, std::shared_ptr<Pool> pool, bool record,
-                   const std::optional<Chaining>& chaining)
+                   const std::optional<Chaining>& chaining, std::shared_ptr<CarriedSet> carried,
+                   std::shared_ptr<Weights> weights)
     : context_(std::move(context)),
       store_(std::move(store)),
       plan_(std::move(plan)),
       queue_(context_->create_queue()),
       flusher_(*context_),
+      carried_(std::move(carried)),
+      weights_(std::move(weights)),
       images_(*context_),
       transfers_(
           *context_, queue_, plan_, [this](int buffer) { return memory(buffer); },
@@ -113,6 +120,8 @@ void Executor::make_all(bool warm_up, std::shared_ptr<Pool> pool, bool record,
     mover_ = std::make_unique<Mover>(*context_, plan_, record, [this](int b) { return memory(b); });
   run_load_steps();
   allocate_rest();
+  offer_shared();
+  provide_carried();
   arena_ = std::make_unique<Lease>(
       pool != nullptr && !plan_.poison ? std::move(pool) : std::make_shared<Pool>(context_), plan_);
   const auto turn = take_turn();
@@ -124,10 +133,12 @@ void Executor::make_all(bool warm_up, std::shared_ptr<Pool> pool, bool record,
     recorder_ = std::make_shared<Recorder>(context_->api(), plan_);
     recording_queue_ = context_->create_queue(/*profiling=*/true);
   }
-  warm_up_kernels(warm_up);
-  sources_.clear();
-  first_launches_.clear();
-  if (chaining && !record) make_chains(*chaining, warm_up);
+  without_traces([&] {
+    warm_up_kernels(warm_up);
+    sources_.clear();
+    first_launches_.clear();
+    if (chaining && !record) make_chains(*chaining, warm_up);
+  });
 }
 
 Executor::~Executor() {
@@ -143,18 +154,66 @@ void Executor::allocate_rest() {
   }
 }
 
+void Executor::provide_carried() {
+  for (const plan::Carry& c : plan_.carries) {
+    const plan::Buffer& buffer = plan_.buffers[uz(c.buffer)];
+    CLGPU_CHECK(carried_ != nullptr);
+    carried_->provide(buffer.carried, c.form);
+  }
+}
+
+std::vector<int> Executor::carried_numbers() const {
+  std::vector<int> numbers;
+  for (const plan::Carry& c : plan_.carries) numbers.push_back(plan_.buffers[uz(c.buffer)].carried);
+  return numbers;
+}
+
+void Executor::without_traces(const std::function<void()>& launching) {
+  if (plan_.carries.empty()) return launching();
+  const auto turn = carried_->take_turn();
+  CarriedSet::Aside aside(*carried_, carried_numbers(), queue_);
+  try {
+    launching();
+  } catch (...) {
+    finish_all();
+    try {
+      aside.put_back();
+    } catch (const cl::OpenCLError&) {
+      // The first error tells more.
+    }
+    throw;
+  }
+  finish_all();
+  aside.put_back();
+}
+
+// Values that no kernel has updated in place. Until here an inference that fails has changed none
+// of them.
+void Executor::carry_on() {
+  bool any = false;
+  for (const plan::Carry& c : plan_.carries) {
+    if (c.result == c.buffer || c.form.bytes() == 0) continue;
+    any = true;
+    cl::check(context_->api().clEnqueueCopyBuffer(queue_.get(), memory(c.result), memory(c.buffer),
+                                                  0, 0, c.form.bytes(), 0, nullptr, nullptr),
+              "clEnqueueCopyBuffer", plan_.buffers[uz(c.buffer)].name);
+  }
+  if (any) finish("carried tensors");
+}
+
 void Executor::allocate(int index) {
   const Buffer& buffer = plan_.buffers[uz(index)];
-  buffers_[uz(index)] =
-      context_->create_buffer(static_cast<std::size_t>(buffer.bytes), "'" + buffer.name + "'");
+  buffers_[uz(index)] = std::make_shared<cl::Memory>(
+      context_->create_buffer(static_cast<std::size_t>(buffer.bytes), "'" + buffer.name + "'"));
   upload_constant(index);
 }
 
 cl::cl_mem Executor::memory(int buffer) const {
   if (const cl::cl_mem object = transfers_.object(buffer); object != nullptr) return object;
   const Buffer& planned = plan_.buffers[uz(buffer)];
+  if (planned.place == Buffer::Place::kCarried) return carried_->memory(planned.carried);
   return planned.place == Buffer::Place::kArena ? arena_->memory(buffer)
-                                                : buffers_[uz(buffer)].get();
+                                                : memory_of(buffers_[uz(buffer)]);
 }
 
 cl::cl_mem Executor::image(int buffer, DType texel) {
@@ -328,18 +387,49 @@ void Executor::finish(const char* where) {
 // faster.
 void Executor::run_load_steps() {
   buffers_.resize(plan_.buffers.size());
+  const std::vector<bool> needed = take_shared();
   const std::vector<plan::LoadStep> schedule = plan::load_schedule(plan_);
   for (std::size_t i = 0; i < plan_.load.size(); ++i) {
-    for (const int buffer : schedule[i].allocate) allocate(buffer);
     plan::Step& step = plan_.load[i];
+    if (!needed[i]) continue;
+    for (const int buffer : step.buffers) {
+      if (buffers_[uz(buffer)] == nullptr) allocate(buffer);
+    }
     const BoundLaunch bound = bind(step);
     try_launch(bound, "load");
     for (const int buffer : schedule[i].free) {
+      if (buffers_[uz(buffer)] == nullptr) continue;
       if (mover_ != nullptr) mover_->keep(buffer, queue_);
-      images_.forget(buffers_[uz(buffer)].get());
-      buffers_[uz(buffer)] = {};
+      images_.forget(buffers_[uz(buffer)]->get());
+      buffers_[uz(buffer)] = nullptr;
     }
   }
+}
+
+// Weights that executors of other graphs have; returns which load steps compute the others.
+std::vector<bool> Executor::take_shared() {
+  const bool shares = weights_ != nullptr && mover_ == nullptr;
+  if (!shares) return std::vector<bool>(plan_.load.size(), true);
+  keys_ = weight_keys(plan_);
+  std::vector<bool> there(plan_.buffers.size());
+  for (std::size_t i = 0; i < keys_.size(); ++i) {
+    if (keys_[i].empty()) continue;
+    buffers_[i] = weights_->find(keys_[i]);
+    there[i] = buffers_[i] != nullptr;
+    if (there[i]) plan_.buffers[i].upload = nullptr;
+  }
+  return needed_load_steps(plan_, there);
+}
+
+// When all of them are on the device.
+void Executor::offer_shared() {
+  if (keys_.empty()) return;
+  finish("weights");
+  for (std::size_t i = 0; i < keys_.size(); ++i) {
+    if (!keys_[i].empty() && buffers_[i] != nullptr) weights_->add(keys_[i], buffers_[i]);
+  }
+  // Of constants that nobody has needed.
+  for (plan::Buffer& buffer : plan_.buffers) buffer.upload = nullptr;
 }
 
 // Repeating the launch does not change its results: no load-time or warm-up launch reads what it
@@ -385,9 +475,12 @@ cl::EventHandle Executor::run(const std::vector<const void*>& inputs,
                               const std::vector<void*>& outputs, const Lent& lent) {
   const std::lock_guard<std::mutex> lock(busy_);
   const auto turn = take_turn();
+  const auto carrying =
+      plan_.carries.empty() ? std::unique_lock<std::mutex>() : carried_->take_turn();
   Recording* const recording = recorder_ == nullptr ? nullptr : recorder_->begin();
   const QueueOf queue(recording, queue_, recording_queue_);
   const bool flies = lent.may_fly && recorder_ == nullptr && mover_ == nullptr &&
+                     plan_.carries.empty() &&
                      lent.buffers.size() == inputs.size() + outputs.size() &&
                      std::count(lent.buffers.begin(), lent.buffers.end(), nullptr) == 0;
   try {
@@ -400,7 +493,8 @@ cl::EventHandle Executor::run(const std::vector<const void*>& inputs,
     // and nobody may wait for the device: an event of the application may depend on another
     // inference.
     const bool chained = chains_ != nullptr && recording == nullptr && !flies &&
-                         lent.ready.empty() && !overlap(inputs, outputs, lent);
+                         lent.ready.empty() && plan_.repeats && !overlap(inputs, outputs, lent);
+    if (!plan_.carries.empty()) carried_->touch(carried_numbers());
     transfers_.up(inputs, recording);
     const auto alone = chained ? context_->whole_device() : std::unique_lock<std::mutex>();
     if (chained) {
@@ -415,6 +509,7 @@ cl::EventHandle Executor::run(const std::vector<const void*>& inputs,
       launch_all();
       transfers_.down(outputs);
     }
+    carry_on();
     if (flies) {
       cl::EventHandle done = mark({});
       // Other queues can wait only for commands that were flushed.

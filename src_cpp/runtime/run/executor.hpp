@@ -13,12 +13,14 @@
 #include "cl/context.hpp"
 #include "cl/flusher.hpp"
 #include "plan/plan.hpp"
+#include "runtime/run/carried.hpp"
 #include "runtime/run/chains.hpp"
 #include "runtime/run/images.hpp"
 #include "runtime/run/mover.hpp"
 #include "runtime/run/pool.hpp"
 #include "runtime/run/recorder.hpp"
 #include "runtime/run/transfers.hpp"
+#include "runtime/run/weights.hpp"
 
 namespace clgpu::runtime {
 
@@ -56,9 +58,13 @@ class Executor {
   /// memory). The arena is in `pool`, where executors take turns; null: a separate one.
   /// With `record`, inferences are recorded. With `chaining`, launches run as stages of chains
   /// while an inference is waited for and not recorded; what was measured is kept in the store.
+  /// `carried` has the memory of plan().carries; it may be null if there are none. Weights that
+  /// `weights` has are not loaded again; null: each executor has its own.
   Executor(std::shared_ptr<cl::Context> context, std::shared_ptr<store::Store> store,
            plan::Plan plan, bool warm_up, std::shared_ptr<Pool> pool = nullptr, bool record = false,
-           const std::optional<Chaining>& chaining = std::nullopt);
+           const std::optional<Chaining>& chaining = std::nullopt,
+           std::shared_ptr<CarriedSet> carried = nullptr,
+           std::shared_ptr<Weights> weights = nullptr);
   ~Executor();
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
@@ -136,6 +142,14 @@ class Executor {
 
   void allocate(int buffer);
   void allocate_rest();
+  std::vector<bool> take_shared();
+  void offer_shared();
+  void provide_carried();
+  std::vector<int> carried_numbers() const;
+  /// Calls what launches for other reasons than an inference. Carried tensors keep their values.
+  void without_traces(const std::function<void()>& launching);
+  /// At the end of an inference.
+  void carry_on();
   /// The turn of the arena, whose memory is there.
   std::unique_lock<std::mutex> take_turn();
   void set_buffers(const BoundLaunch& bound);
@@ -155,6 +169,8 @@ class Executor {
   bool overlap(const std::vector<const void*>& inputs, const std::vector<void*>& outputs,
                const Lent& lent) const;
   void make_chains(const Chaining& chaining, bool may_run);
+  double time_of(int runs, int node, const std::vector<const BoundLaunch*>& timed);
+  Times times_of(int rounds);
   void try_chains();
   double seconds_of(int runs, const std::function<void()>& enqueue);
   void take_chains(const ChainsTaken& taken);
@@ -184,11 +200,15 @@ class Executor {
   cl::QueueHandle queue_;
   cl::Flusher flusher_;
   cl::QueueHandle recording_queue_;             // takes its place while an inference is recorded
+  const std::shared_ptr<CarriedSet> carried_;   // null if nothing is carried
+  const std::shared_ptr<Weights> weights_;      // null if none are shared
   cl::Context::Programs programs_;              // of the launches
   std::map<std::string, std::string> sources_;  // assembled, by file, while loading
   std::map<const plan::Step*, cl::FirstLaunch> first_launches_;  // while loading
   std::unique_ptr<Lease> arena_;                                 // empty while loading
-  std::vector<cl::Memory> buffers_;    // one per plan buffer; empty for those of the arena
+  // One per plan buffer; null for those of the arena.
+  std::vector<std::shared_ptr<cl::Memory>> buffers_;
+  std::vector<std::string> keys_;      // of the weights that are shared; empty: none are
   Images images_;                      // over what buffers_ and transfers_ hold
   std::vector<BoundLaunch> launches_;  // one per plan_.run step
   std::unique_ptr<Chains> chains_;     // null: every launch by itself

@@ -15,6 +15,12 @@ double Executor::device_time(int runs, int node) {
   }
   if (timed.empty()) return 0;
   const auto turn = take_turn();
+  double seconds = 0;
+  without_traces([&] { seconds = time_of(runs, node, timed); });
+  return seconds;
+}
+
+double Executor::time_of(int runs, int node, const std::vector<const BoundLaunch*>& timed) {
   const Finally drain([this] { finish_all(); });
   transfers_.stand_in();
   give_buffers();
@@ -43,6 +49,12 @@ double Executor::device_time(int runs, int node) {
 Executor::Times Executor::launch_times(int rounds) {
   const std::lock_guard<std::mutex> lock(busy_);
   const auto turn = take_turn();
+  Times times;
+  without_traces([&] { times = times_of(rounds); });
+  return times;
+}
+
+Executor::Times Executor::times_of(int rounds) {
   transfers_.stand_in();
   give_buffers();
   finish("launch_times");

@@ -1,0 +1,44 @@
+#include "delegate/building/carried_sets.hpp"
+
+namespace clgpu::delegate {
+namespace {
+
+std::vector<std::string> names_of(const Options& options) {
+  std::vector<std::string> names;
+  for (const CarriedTensor& tensor : options.carry) names.push_back(tensor.name);
+  return names;
+}
+
+}  // namespace
+
+Carriers::Carriers(const Target& target)
+    : set_(std::make_shared<runtime::CarriedSet>(target.context, names_of(target.options))),
+      told_(target.options.carry.size()) {}
+
+void Carriers::tell(int number, int graph, std::string reason) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  told_.at(static_cast<std::size_t>(number))[graph] = std::move(reason);
+}
+
+std::map<int, std::string> Carriers::told(int number) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return told_.at(static_cast<std::size_t>(number));
+}
+
+// An interpreter may have the address of one that is gone.
+std::shared_ptr<Carriers> CarriedSets::of(const TfLiteContext* main, const Target& target) {
+  if (target.options.carry.empty()) return nullptr;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  std::weak_ptr<Carriers>& known = known_[main];
+  std::shared_ptr<Carriers> carriers = known.lock();
+  if (carriers == nullptr) known = carriers = std::make_shared<Carriers>(target);
+  last_ = carriers;
+  return carriers;
+}
+
+std::shared_ptr<Carriers> CarriedSets::last() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return last_.lock();
+}
+
+}  // namespace clgpu::delegate

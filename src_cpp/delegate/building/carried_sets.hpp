@@ -1,0 +1,53 @@
+// The carried tensors of the interpreters of a delegate.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "abi/tflite_abi.hpp"
+#include "delegate/target.hpp"
+#include "runtime/run/carried.hpp"
+#include "runtime/run/weights.hpp"
+
+namespace clgpu::delegate {
+
+/// Those of one interpreter. Graphs tell what has become of them there.
+class Carriers {
+ public:
+  Carriers(const Target& target);
+
+  const std::shared_ptr<runtime::CarriedSet>& set() const { return set_; }
+  /// Graphs that hand on values are those of one model, with the same weights.
+  const std::shared_ptr<runtime::Weights>& weights() const { return weights_; }
+
+  /// What a graph does with a carried tensor. Thread-safe.
+  void tell(int number, int graph, std::string reason);
+  /// By graph: why the tensor is an ordinary input and output there; empty if it is carried.
+  std::map<int, std::string> told(int number) const;
+
+ private:
+  const std::shared_ptr<runtime::CarriedSet> set_;
+  const std::shared_ptr<runtime::Weights> weights_ = std::make_shared<runtime::Weights>();
+  mutable std::mutex mutex_;
+  std::vector<std::map<int, std::string>> told_;
+};
+
+/// Thread-safe.
+class CarriedSets {
+ public:
+  /// Those of the interpreter whose main graph is `main`; null if the options name none.
+  std::shared_ptr<Carriers> of(const TfLiteContext* main, const Target& target);
+  /// Those of the interpreter that was served last; null if there is none.
+  std::shared_ptr<Carriers> last() const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<const TfLiteContext*, std::weak_ptr<Carriers>> known_;
+  std::weak_ptr<Carriers> last_;
+};
+
+}  // namespace clgpu::delegate

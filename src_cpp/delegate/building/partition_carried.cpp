@@ -1,0 +1,41 @@
+// Carried tensors where the runtime's kernels need them: a partition on the CPU, and verification.
+#include "delegate/building/partition.hpp"
+
+namespace clgpu::delegate {
+namespace {
+
+void* data_of(const TfLiteContext& context, const ir::Tensor& tensor,
+              const plan::CarriedForm& form) {
+  const TfLiteTensor& tflite = context.tensors[tensor.tflite_id];
+  if (tflite.data != nullptr && tflite.bytes == form.host_bytes()) return tflite.data;
+  throw Error("the carried tensor '" + tensor.name + "' has " + std::to_string(tflite.bytes) +
+              " bytes in the runtime; " + std::to_string(form.host_bytes()) + " are needed");
+}
+
+}  // namespace
+
+std::vector<ir::Tensor> Partition::carried_of(const std::vector<int>& ids) const {
+  std::vector<ir::Tensor> tensors;
+  for (const int id : ids) {
+    if (graph_.tensor(id).carried >= 0) tensors.push_back(graph_.tensor(id));
+  }
+  return tensors;
+}
+
+void Partition::lower_carried(TfLiteContext& context, const std::vector<int>& ids) {
+  for (const ir::Tensor& tensor : carried_of(ids)) {
+    const plan::CarriedForm form{tensor.shape, tensor.dtype, tensor.storage};
+    carried()->provide(tensor.carried, form);
+    carried()->read(tensor.carried, data_of(context, tensor, form));
+  }
+}
+
+void Partition::lift_carried(TfLiteContext& context, const std::vector<int>& ids) {
+  for (const ir::Tensor& tensor : carried_of(ids)) {
+    const plan::CarriedForm form{tensor.shape, tensor.dtype, tensor.storage};
+    carried()->provide(tensor.carried, form);
+    carried()->write(tensor.carried, data_of(context, tensor, form));
+  }
+}
+
+}  // namespace clgpu::delegate
