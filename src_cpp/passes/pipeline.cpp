@@ -29,6 +29,7 @@ const std::vector<Pass>& pipeline() {
       {"keep_half_constants", [](G& graph, const O&, const D&) { keep_half_constants(graph); }},
       {"fuse_instance_norm", [](G& graph, const O&, const D&) { fuse_instance_norm(graph); }},
       {"fuse_activation", [](G& graph, const O&, const D&) { fuse_activation(graph); }},
+      {"skip_experts", [](G& graph, const O& o, const D&) { skip_experts(graph, o.experts); }},
       // Before an addition,
       {"fuse_lookup", [](G& graph, const O&, const D&) { fuse_lookup(graph); }},
       {"fuse_residual", [](G& graph, const O&, const D&) { fuse_residual(graph); }},

@@ -183,9 +183,10 @@ class Executor {
   plan::Plan plan_;
   cl::QueueHandle queue_;
   cl::Flusher flusher_;
-  cl::QueueHandle recording_queue_;             // takes its place while an inference is recorded
-  cl::Context::Programs programs_;              // of the launches
-  std::map<std::string, std::string> sources_;  // assembled, by file, while loading
+  cl::QueueHandle recording_queue_;  // takes its place while an inference is recorded
+  cl::Context::Programs programs_;   // of the launches
+  // Assembled, by file and whether with a predicate, while loading.
+  std::map<std::pair<std::string, bool>, std::string> sources_;
   std::map<const plan::Step*, cl::FirstLaunch> first_launches_;  // while loading
   std::unique_ptr<Lease> arena_;                                 // empty while loading
   std::vector<cl::Memory> buffers_;    // one per plan buffer; empty for those of the arena
