@@ -318,7 +318,7 @@ class Net:
     # ------------------------------------------------------------------ mixtures of experts
 
     def top(self, x: int, k: int) -> tuple[int, int]:
-        """Return probabilities of the ``k`` largest of ``(n, e)``, with sum 1, and their indices."""
+        """Return probabilities of the ``k`` largest of a row, with sum 1, and their indices."""
         n = self.shape(x)[0]
         inputs = [self.softmax(x), self._ints(k)]
         values, indices = self._maker.op(
@@ -372,7 +372,7 @@ class Net:
 
     def product(self, x: int, matrix: np.ndarray) -> int:
         """Multiply ``(n, depth)`` by a matrix ``(units, depth)``, without a bias."""
-        n, depth = self.shape(x)
+        n = self.shape(x)[0]
         self.macs += n * matrix.size
         inputs = [x, self.weights(matrix), None]
         return self._emit("FULLY_CONNECTED", inputs, (n, len(matrix)), Signal(1.0))

@@ -1,8 +1,8 @@
 """Mixtures of experts: a gating network picks some of many experts for each sample.
 
-`imagenet_moe` and `decoder_moe` with ``form="dense"`` are dense files: every expert is computed and multiplied by
-its gate, which is zero for those that were not picked. With ``form="gathered"`` the matrices of
-the experts that were picked are gathered by index.
+`imagenet_moe` and `decoder_moe` with ``form="dense"`` are dense files: every expert is computed and
+multiplied by its gate, which is zero for those that were not picked. With ``form="gathered"`` the
+matrices of the experts that were picked are gathered by index.
 """
 
 from __future__ import annotations

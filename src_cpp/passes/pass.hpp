@@ -95,6 +95,10 @@ enum class Experts {
 /// if the expert would be infinite or NaN there.
 void skip_experts(ir::Graph& graph, Experts experts);
 
+/// A BATCH_MATMUL with matrices that a GATHER has chosen among those of all experts reads them where
+/// they are; the GATHER has no readers then.
+void gather_experts(ir::Graph& graph, Experts experts);
+
 /// Removes nodes whose results have no readers, and constants of tensors without readers.
 void remove_dead(ir::Graph& graph);
 
