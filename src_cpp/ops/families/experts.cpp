@@ -112,7 +112,7 @@ kernel::Candidate tiles(const NodeContext& node, const Size& size, const DeviceI
   const bool is_sorted = height > 1;
   kernel::Launch launch = product(node, size, "experts/tiles.cl", "experts_tiles", is_sorted);
   launch.macro("TRANSPOSED", transposed ? 1 : 0);
-  launch.macro("RM", height).macro("RN", 4).macro("VW", vec).macro("SUM_T", "float");
+  launch.macro("RN", 4).macro("VW", vec).macro("SUM_T", "float");
   const std::int64_t along = is_sorted ? most_tiles(size, height) : size.all_rows();
   const std::size_t group = device.is_cpu() ? 1 : kElementwiseGroup;
   launch.range({uz(ceil_div(size.cols, cols)), uz(along)}, {group, 1});
@@ -148,8 +148,8 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   const std::int64_t rows = size.all_rows();
   std::vector<kernel::Candidate> alone, grouped;
   if (device.is_cpu()) {
-    grouped = {tiles(node, size, device, 4), tiles(node, size, device, 2)};
-    if (rows < 3 * std::int64_t{size.experts}) std::swap(grouped[0], grouped[1]);
+    // A matrix is read once for all rows of a tile: it stays in the cache meanwhile.
+    grouped = {tiles(node, size, device, 16)};
   } else {
     if (!node.attrs<ExpertsAttrs>().transposed) alone.push_back(shared_rows(node, size));
     grouped = {gemm(node, size, device, 64), gemm(node, size, device, 32),
