@@ -1,5 +1,5 @@
 #include "base/index.hpp"
-#include "ops/families/experts.hpp"
+#include "ops/families/expert_matmul.hpp"
 #include "passes/pass.hpp"
 
 namespace clgpu::passes {
@@ -14,7 +14,7 @@ void gather_experts(ir::Graph& graph, Experts experts) {
       const int matrices = product.inputs[slot];
       if (matrices < 0 || writers[uz(matrices)] < 0) continue;
       const ir::Node& gather = graph.nodes[uz(writers[uz(matrices)])];
-      auto node = ops::experts_product(graph, gather, product, static_cast<int>(slot));
+      auto node = ops::expert_matmul(graph, gather, product, static_cast<int>(slot));
       if (!node) continue;
       if (experts == Experts::kDense)
         return ir::skipped(graph, kPass, "the option experts is dense");

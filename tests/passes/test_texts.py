@@ -791,7 +791,7 @@ def test_matrices_of_experts_are_read_in_place():
     %1: float32[5, 3, 8] = const splat(1)
     %2: int32[2, 2]
     inputs %0, %2
-    %4: float32[2, 2, 1, 3] = experts(%0, %1, %2) op=BATCH_MATMUL node=1
+    %4: float32[2, 2, 1, 3] = expert_matmul(%0, %1, %2) op=BATCH_MATMUL node=1
     outputs %4
     step gather_experts applied node=0 into=1
     """
@@ -808,7 +808,7 @@ def test_matrices_of_experts_on_the_left():
     %4: float32[2, 3, 1] = batch_matmul(%3, %0) {adj_x=true} op=BATCH_MATMUL node=1
     outputs %4
     """
-    assert "experts(%0, %1, %2) {transposed=true, x_column=true, column=true}" in after(
+    assert "expert_matmul(%0, %1, %2) {transposed=true, x_column=true, column=true}" in after(
         before, "gather_experts"
     )
 

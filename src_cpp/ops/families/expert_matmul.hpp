@@ -8,7 +8,7 @@
 
 namespace clgpu::ops {
 
-struct ExpertsAttrs : ir::Attrs {
+struct ExpertMatmulAttrs : ir::Attrs {
   bool transposed = false;  ///< the matrices are [depth, cols], otherwise [cols, depth]
   bool x_column = false;    ///< x has one row, stated as a column
   bool column = false;      ///< the result has one row, stated as a column
@@ -17,7 +17,7 @@ struct ExpertsAttrs : ir::Attrs {
 
 /// The node that computes a BATCH_MATMUL of x and of matrices that a GATHER has chosen, without the
 /// GATHER. `slot`: the input that the GATHER writes. Nothing if it is not such a product.
-std::optional<ir::Node> experts_product(const ir::Graph& graph, const ir::Node& gather,
-                                        const ir::Node& product, int slot);
+std::optional<ir::Node> expert_matmul(const ir::Graph& graph, const ir::Node& gather,
+                                      const ir::Node& product, int slot);
 
 }  // namespace clgpu::ops

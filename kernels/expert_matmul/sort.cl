@@ -13,7 +13,7 @@
 #include "common/local.cl"
 #include "common/types.cl"
 
-__kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void experts_sort(
+__kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void expert_matmul_sort(
     __global const INDEX_T *indices, __global int *order, __global int *tiles, int rows, int each,
     int count) {
   LOCAL_ARRAY(int, next, EXPERTS + 1);

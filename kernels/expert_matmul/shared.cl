@@ -1,18 +1,18 @@
-// lanes.cl - dst[r, n] = act(sum over k of x[X_ROW(r), k] * weights[expert of r, n, k]), few rows, on GPUs
+// shared.cl - dst[r, n] = act(sum over k of x[X_ROW(r), k] * weights[expert of r, n, k]), few rows, on GPUs
 //
-// Shapes    x: [.., depth]; weights: [experts, cols, depth]; dst: [rows, cols]; see experts/place.cl
+// Shapes    x: [.., depth]; weights: [experts, cols, depth]; dst: [rows, cols]; see expert_matmul/place.cl
 // Launch    work-groups of ROWS * LANES work-items make ROWS columns of a row of dst: global =
 //           (ceil(cols / ROWS) * ROWS * LANES, rows)
 // Macros    X_T, WEIGHTS_T, DST_T  float|half  element types of x, weights, dst
 //           LANES  2..64, a power of two  work-items of a dot product, which read neighbouring elements
 //           ROWS   1..                    dot products of a work-group
-//           and those of experts/place.cl (SORTED 0), common/vector.cl (SUM_T float, VW 1 or 4; depth is a
+//           and those of expert_matmul/place.cl (SORTED 0), common/vector.cl (SUM_T float, VW 1 or 4; depth is a
 //           multiple of VW) and common/activation.cl
 // Numerics  LANES * VW partial sums in float, then pairwise
 #include "common/activation.cl"
 #include "common/local.cl"
 #include "common/vector.cl"
-#include "experts/place.cl"
+#include "expert_matmul/place.cl"
 
 #if VW == 4
 #define ADDED(v) ((v).s0 + (v).s1 + ((v).s2 + (v).s3))
@@ -20,7 +20,7 @@
 #define ADDED(v) (v)
 #endif
 
-__kernel __attribute__((reqd_work_group_size(ROWS * LANES, 1, 1))) void experts_lanes(
+__kernel __attribute__((reqd_work_group_size(ROWS * LANES, 1, 1))) void expert_matmul_shared(
     __global const X_T *x, __global const WEIGHTS_T *weights, PLACE_PARAMS __global DST_T *dst,
     int cols, int depth, int experts, int each, int share) {
   LOCAL_ARRAY(float, parts, ROWS *LANES);

@@ -1,17 +1,17 @@
 // tiles.cl - dst[r, n] = act(sum over k of x[X_ROW(r), k] * weights[expert of r, n, k]), tiles in registers
 //
 // Shapes    x: [.., depth]; weights: [experts, cols, depth], or [experts, depth, cols] with TRANSPOSED;
-//           dst: [rows, cols]; see experts/place.cl
+//           dst: [rows, cols]; see expert_matmul/place.cl
 // Launch    one work-item per tile of rows and RN columns (VW columns with TRANSPOSED): global =
 //           (tiles of columns rounded up, tiles of rows); it computes 4 rows at a time, or 2, or 1
 // Macros    X_T, WEIGHTS_T, DST_T  float|half  element types of x, weights, dst
 //           TRANSPOSED  0|1   1: the columns of a matrix are neighbours, otherwise its depth
 //           RN          1..8  columns of a tile
-//           and those of experts/place.cl, common/vector.cl (SUM_T float, VW 4 or 16) and common/activation.cl
+//           and those of expert_matmul/place.cl, common/vector.cl (SUM_T float, VW 4 or 16) and common/activation.cl
 // Numerics  float sums; VW partial sums, added pairwise at the end, or one with TRANSPOSED
 #include "common/activation.cl"
 #include "common/vector.cl"
-#include "experts/place.cl"
+#include "expert_matmul/place.cl"
 
 #if VW == 16
 #define ADDED(v) added8((v).lo + (v).hi)
@@ -84,9 +84,9 @@ EXPERT_ROWS(1)
 EXPERT_ROWS(2)
 EXPERT_ROWS(4)
 
-__kernel void experts_tiles(__global const X_T *x, __global const WEIGHTS_T *weights,
-                            PLACE_PARAMS __global DST_T *dst, int cols, int depth, int experts,
-                            int each, int share) {
+__kernel void expert_matmul_tiles(__global const X_T *x, __global const WEIGHTS_T *weights,
+                                  PLACE_PARAMS __global DST_T *dst, int cols, int depth,
+                                  int experts, int each, int share) {
   const int n0 = (int)get_global_id(0) * (TRANSPOSED ? VW : RN);
   const int tile = get_global_id(1);
   const int count = ROWS_OF(tile);

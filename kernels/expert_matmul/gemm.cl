@@ -1,17 +1,17 @@
 // gemm.cl - dst[r, n] = act(sum over k of x[X_ROW(r), k] * weights[expert of r, n, k]), tiles in local memory
 //
 // Shapes    x: [.., depth]; weights: [experts, cols, depth], or [experts, depth, cols] with TRANSPOSED;
-//           dst: [rows, cols]; see experts/place.cl
+//           dst: [rows, cols]; see expert_matmul/place.cl
 // Launch    work-groups of 16 * 16 work-items make tiles of HEIGHT rows of one expert and 64 columns:
 //           global = (ceil(cols / 64) * 16, tiles * 16)
 // Macros    X_T, WEIGHTS_T, DST_T  float|half  element types of x, weights, dst
 //           TRANSPOSED  0|1    1: the columns of a matrix are neighbours, otherwise its depth
 //           HEIGHT      32|64  rows of a tile
-//           and those of experts/place.cl (SORTED 1) and common/activation.cl
+//           and those of expert_matmul/place.cl (SORTED 1) and common/activation.cl
 // Numerics  one float sum in the order of k
 #include "common/activation.cl"
 #include "common/local.cl"
-#include "experts/place.cl"
+#include "expert_matmul/place.cl"
 
 #define SIDE 16
 #define COLS 64
@@ -19,7 +19,7 @@
 #define PER_ROW (HEIGHT / SIDE)
 #define PER_COL (COLS / SIDE)
 
-__kernel __attribute__((reqd_work_group_size(SIDE, SIDE, 1))) void experts_gemm(
+__kernel __attribute__((reqd_work_group_size(SIDE, SIDE, 1))) void expert_matmul_gemm(
     __global const X_T *x, __global const WEIGHTS_T *weights, PLACE_PARAMS __global DST_T *dst,
     int cols, int depth, int experts, int each, int share) {
   LOCAL_ARRAY2(float, a, STEP, HEIGHT + 1);

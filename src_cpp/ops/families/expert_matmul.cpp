@@ -1,6 +1,6 @@
 // Family of products with matrices that are chosen by index, in place. A family without an
 // operation: passes::gather_experts makes its nodes of a GATHER of matrices and a BATCH_MATMUL.
-#include "ops/families/experts.hpp"
+#include "ops/families/expert_matmul.hpp"
 
 #include <algorithm>
 
@@ -27,7 +27,7 @@ struct Size {
 /// Throws ShapeError if x does not have matrices for all indices, or for all that have the same
 /// leading positions.
 Size size_of(const ir::Shape& x, const ir::Shape& matrices, const ir::Shape& indices,
-             const ExpertsAttrs& attrs) {
+             const ExpertMatmulAttrs& attrs) {
   Size size;
   size.rows = x.back(attrs.x_column ? 0 : 1);
   size.depth = x.back(attrs.x_column ? 1 : 0);
@@ -54,7 +54,7 @@ Size size_of(const ir::Shape& x, const ir::Shape& matrices, const ir::Shape& ind
 
 Size size_of(const NodeContext& node) {
   return size_of(node.input(kX).shape, node.input(kMatrices).shape, node.input(kIndices).shape,
-                 node.attrs<ExpertsAttrs>());
+                 node.attrs<ExpertMatmulAttrs>());
 }
 
 ir::Shapes infer(const NodeContext& node) {
@@ -62,11 +62,11 @@ ir::Shapes infer(const NodeContext& node) {
   std::vector<int> dims = node.input(kIndices).shape.dims();
   dims.push_back(size.rows);
   dims.push_back(size.cols);
-  if (node.attrs<ExpertsAttrs>().column) std::swap(dims[dims.size() - 2], dims.back());
+  if (node.attrs<ExpertMatmulAttrs>().column) std::swap(dims[dims.size() - 2], dims.back());
   return {ir::Shape(dims)};
 }
 
-/// A launch with its types and, if `sorted`, what experts_sort has written.
+/// A launch with its types and, if `sorted`, what expert_matmul_sort has written.
 kernel::Launch product(const NodeContext& node, const Size& size, const char* file,
                        const char* entry, bool sorted) {
   kernel::Launch launch(file, entry);
@@ -94,7 +94,7 @@ kernel::Candidate sorted(const NodeContext& node, const Size& size, const Device
                          int height, const std::string& name, const kernel::Launch& launch) {
   constexpr std::size_t kItems = 128;
   const std::size_t items = device.is_cpu() ? 1 : std::min(kItems, device.max_work_group_size);
-  kernel::Launch sort("experts/sort.cl", "experts_sort");
+  kernel::Launch sort("expert_matmul/sort.cl", "expert_matmul_sort");
   sort.type("INDEX_T", node.input(kIndices).storage).macro("EXPERTS", size.experts);
   sort.macro("WG", static_cast<std::int64_t>(items)).macro("HEIGHT", height);
   sort.src(kIndices).scratch_out(0).scratch_out(1);
@@ -107,10 +107,11 @@ kernel::Candidate sorted(const NodeContext& node, const Size& size, const Device
 /// Tiles in registers; without sorting, of one row.
 kernel::Candidate tiles(const NodeContext& node, const Size& size, const DeviceInfo& device,
                         int height) {
-  const bool transposed = node.attrs<ExpertsAttrs>().transposed;
+  const bool transposed = node.attrs<ExpertMatmulAttrs>().transposed;
   const int vec = device.is_cpu() ? 16 : 4, cols = transposed ? vec : 4;
   const bool is_sorted = height > 1;
-  kernel::Launch launch = product(node, size, "experts/tiles.cl", "experts_tiles", is_sorted);
+  kernel::Launch launch =
+      product(node, size, "expert_matmul/tiles.cl", "expert_matmul_tiles", is_sorted);
   launch.macro("TRANSPOSED", transposed ? 1 : 0);
   launch.macro("RN", 4).macro("VW", vec).macro("SUM_T", "float");
   const std::int64_t along = is_sorted ? most_tiles(size, height) : size.all_rows();
@@ -123,20 +124,21 @@ kernel::Candidate tiles(const NodeContext& node, const Size& size, const DeviceI
 /// Work-items share a dot product: they read neighbouring parts of a row of a matrix.
 kernel::Candidate shared_rows(const NodeContext& node, const Size& size) {
   constexpr int kLanes = 32, kRows = 4;
-  kernel::Launch launch = product(node, size, "experts/lanes.cl", "experts_lanes", false);
+  kernel::Launch launch =
+      product(node, size, "expert_matmul/shared.cl", "expert_matmul_shared", false);
   launch.macro("LANES", kLanes).macro("ROWS", kRows);
   launch.macro("VW", size.depth % 4 == 0 ? 4 : 1).macro("SUM_T", "float");
   launch.range({uz(ceil_div(size.cols, kRows)) * kLanes * kRows, uz(size.all_rows())},
                {kLanes * kRows, 1});
-  return {"lanes", {launch}, {}};
+  return {"shared", {launch}, {}};
 }
 
 /// Tiles in local memory.
 kernel::Candidate gemm(const NodeContext& node, const Size& size, const DeviceInfo& device,
                        int height) {
   constexpr int kCols = 64, kItems = 16;
-  kernel::Launch launch = product(node, size, "experts/gemm.cl", "experts_gemm", true);
-  launch.macro("TRANSPOSED", node.attrs<ExpertsAttrs>().transposed ? 1 : 0);
+  kernel::Launch launch = product(node, size, "expert_matmul/gemm.cl", "expert_matmul_gemm", true);
+  launch.macro("TRANSPOSED", node.attrs<ExpertMatmulAttrs>().transposed ? 1 : 0);
   launch.macro("HEIGHT", height);
   launch.range({uz(ceil_div(size.cols, kCols)) * kItems, uz(most_tiles(size, height)) * kItems},
                {kItems, kItems});
@@ -146,20 +148,20 @@ kernel::Candidate gemm(const NodeContext& node, const Size& size, const DeviceIn
 std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceInfo& device) {
   const Size size = size_of(node);
   const std::int64_t rows = size.all_rows();
-  std::vector<kernel::Candidate> alone, grouped;
-  if (device.is_cpu()) {
-    // A matrix is read once for all rows of a tile: it stays in the cache meanwhile.
-    grouped = {tiles(node, size, device, 16)};
-  } else {
-    if (!node.attrs<ExpertsAttrs>().transposed) alone.push_back(shared_rows(node, size));
-    grouped = {gemm(node, size, device, 64), gemm(node, size, device, 32),
-               tiles(node, size, device, 4)};
-    if (rows < 48 * std::int64_t{size.experts}) std::swap(grouped[0], grouped[1]);
-    if (rows < 6 * std::int64_t{size.experts}) std::swap(grouped[0], grouped[2]);
-  }
-  alone.push_back(tiles(node, size, device, 1));
-  // Rows of the same expert share its matrix where several have it.
-  const bool sorts = rows >= size.experts && rows > 1;
+  const bool transposed = node.attrs<ExpertMatmulAttrs>().transposed;
+  std::vector<kernel::Candidate> alone = {tiles(node, size, device, 1)};
+  // A matrix is read once for all rows of a tile: it stays in the cache meanwhile.
+  std::vector<kernel::Candidate> grouped = {tiles(node, size, device, 16)};
+  const auto shared_at =
+      device.is_cpu() ? alone.end() : alone.begin();  // dot products that work-items share
+  if (!transposed) alone.insert(shared_at, shared_rows(node, size));
+  const std::vector<kernel::Candidate> gemms = {gemm(node, size, device, 64),
+                                                gemm(node, size, device, 32)};
+  // Rows of the same expert share its matrix where several have it. A GPU reads it once more from
+  // its cache sooner than it computes tiles that are mostly empty.
+  const bool sorts = rows > 1 && rows >= (device.is_cpu() ? 1 : 4) * std::int64_t{size.experts};
+  grouped.insert(device.is_cpu() ? grouped.end() : grouped.begin(), gemms.begin(), gemms.end());
+  if (!device.is_cpu() && rows < 48 * std::int64_t{size.experts}) std::swap(grouped[0], grouped[1]);
   std::vector<kernel::Candidate>& first = sorts ? grouped : alone;
   const std::vector<kernel::Candidate>& second = sorts ? alone : grouped;
   first.insert(first.end(), second.begin(), second.end());
@@ -173,11 +175,11 @@ double flops(const NodeContext& node) {
 
 }  // namespace
 
-extern const Family kExpertsFamily;
-const Family kExpertsFamily = [] {
+extern const Family kExpertMatmulFamily;
+const Family kExpertMatmulFamily = [] {
   Family family;
-  family.name = "experts";
-  family.attrs = ir::attrs_type<ExpertsAttrs>();
+  family.name = "expert_matmul";
+  family.attrs = ir::attrs_type<ExpertMatmulAttrs>();
   family.has_epilogue = true;
   family.core = true;
   family.import = import;
@@ -188,8 +190,8 @@ const Family kExpertsFamily = [] {
   return family;
 }();
 
-std::optional<ir::Node> experts_product(const ir::Graph& graph, const ir::Node& gather,
-                                        const ir::Node& product, int slot) {
+std::optional<ir::Node> expert_matmul(const ir::Graph& graph, const ir::Node& gather,
+                                      const ir::Node& product, int slot) {
   const auto* chosen = dynamic_cast<const GatherAttrs*>(gather.attrs.get());
   const auto* matmul = dynamic_cast<const BatchMatmulAttrs*>(product.attrs.get());
   if (chosen == nullptr || matmul == nullptr || product.inputs.size() != 2) return std::nullopt;
@@ -200,7 +202,7 @@ std::optional<ir::Node> experts_product(const ir::Graph& graph, const ir::Node& 
   if (matrices.dtype != DType::kF32 || rows.dtype != DType::kF32) return std::nullopt;
   if (matrices.model_rank != 3 || indices.model_rank < 1 || indices.is_constant())
     return std::nullopt;
-  ExpertsAttrs attrs;
+  ExpertMatmulAttrs attrs;
   attrs.x_column = slot == 0 && !matmul->adj_y;
   attrs.column = slot == 0;
   attrs.transposed = slot == 0 ? matmul->adj_x : !matmul->adj_y;
@@ -211,7 +213,7 @@ std::optional<ir::Node> experts_product(const ir::Graph& graph, const ir::Node& 
     return std::nullopt;
   }
   ir::Node node = product;
-  node.kind = &kExpertsFamily;
+  node.kind = &kExpertMatmulFamily;
   node.attrs = share(attrs);
   node.inputs = {x, gather.inputs[0], gather.inputs[1]};
   return node;

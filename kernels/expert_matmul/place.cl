@@ -8,7 +8,7 @@
 // ROWS_OF(t)    number of rows of tile t, 0 if it is not needed
 // ROW_OF(t, i)  row i of tile t
 //
-// Macros    SORTED   0|1             1: tiles of rows that experts/sort.cl has sorted; 0: tile t is row t
+// Macros    SORTED   0|1             1: tiles of rows that expert_matmul/sort.cl has sorted; 0: tile t is row t
 //           INDEX_T  int|long|short  element type of indices (any if SORTED)
 #include "common/types.cl"
 
