@@ -12,6 +12,7 @@ from bench import (
     compare,
     conv,
     crossover,
+    experts,
     frames,
     guard,
     litert,
@@ -61,6 +62,7 @@ for name, function in {
     "mixed": command(mixed.run, per="model", csv=None, budget=120.0),
     "peers": command(peers_command.run, per="turn", csv=None, threads=0, rounds=7, budget=0.3),
     "crossover": command(crossover.run, per="size", csv=None, threads=0, rounds=200, budget=0.3),
+    "experts": command(experts.run, per="form", csv=None, threads=0, rounds=20, budget=5.0),
     "guard": make_command(
         guard.run,
         lambda _, given: guard.Request(**given),

@@ -52,6 +52,7 @@ class Settings(TypedDict, total=False):
     row_band: int
     half_weights: bool
     dynamic_range: Literal["dequantize", "hybrid"]
+    experts: Literal["sparse", "dense"]
     zero_copy: Literal["auto", "off"]
     share_memory: bool
     memory_pool: Literal["interpreter", "process"]
@@ -160,6 +161,13 @@ class Options:
     TensorFlow Lite does. ``"dequantize"``: the weights stay int8 in memory and are read as the
     floats they stand for. ``"hybrid"``: TFLite's own arithmetic, which quantises activations to
     int8 row by row and multiplies integers."""
+
+    experts: Literal["sparse", "dense"] = "sparse"
+    """Whether experts of a mixture that no sample has chosen are skipped on the device, or computed
+    and multiplied by zero. ``"sparse"``: kernels of an expert look at its gate, which a TOPK_V2 has
+    made sparse, and return if it is zero; matrices of experts that are gathered by index are read
+    in place. The result is zero where the gate is zero, even where the expert's own result would be
+    infinite or NaN; ``"dense"`` gives NaN there, as the runtime does."""
 
     zero_copy: Literal["auto", "off"] = "auto"
     """Whether inputs and outputs are used without a copy where device and host share memory.

@@ -20,6 +20,7 @@ from bench.networks.inception_v1 import inception_v1
 from bench.networks.inception_v3 import inception_v3
 from bench.networks.layers import Net
 from bench.networks.lenet5 import lenet5
+from bench.networks.mixtures import decoder_moe, imagenet_moe
 from bench.networks.mobilenet_v1 import mobilenet_v1
 from bench.networks.mobilenet_v2 import mobilenet_v2
 from bench.networks.pynet import pynet
@@ -98,6 +99,16 @@ NETWORKS = {
     "unet": NetworkInfo(unet, _image(128), "transposed convolution, skip connections"),
 }
 
+# Measured by ``python -m bench experts`` only.
+MIXTURES = {
+    "imagenet_moe": NetworkInfo(
+        imagenet_moe, _image(227), "4 of 16 convolutional experts for each image"
+    ),
+    "decoder_moe": NetworkInfo(
+        decoder_moe, (Input("tokens", (1, 2048)),), "8 of 64 experts for each token"
+    ),
+}
+
 
 def build(name: str, batch: int = 1, **options: Any) -> bytes:
     """Write a network.
@@ -105,7 +116,7 @@ def build(name: str, batch: int = 1, **options: Any) -> bytes:
     Parameters
     ----------
     name
-        A key of `NETWORKS`.
+        A key of `NETWORKS` or `MIXTURES`.
     batch
         Images, or texts, per run.
     **options
@@ -132,6 +143,7 @@ def sample_inputs(network: str | bytes, seed: int = 0) -> list[np.ndarray]:
 
 
 def _info(name: str) -> NetworkInfo:
-    if name not in NETWORKS:
-        raise ValueError(f"no network {name!r}; there are {', '.join(NETWORKS)}")
-    return NETWORKS[name]
+    known = NETWORKS | MIXTURES
+    if name not in known:
+        raise ValueError(f"no network {name!r}; there are {', '.join(known)}")
+    return known[name]

@@ -315,6 +315,80 @@ class Net:
         shape = (n, h * block, w * block, c // block**2)
         return self._emit("DEPTH_TO_SPACE", [x], shape, self._signals[x], block_size=block)
 
+    # ------------------------------------------------------------------ mixtures of experts
+
+    def top(self, x: int, k: int) -> tuple[int, int]:
+        """Return probabilities of the ``k`` largest of a row, with sum 1, and their indices."""
+        n = self.shape(x)[0]
+        inputs = [self.softmax(x), self._ints(k)]
+        values, indices = self._maker.op(
+            "TOPK_V2", inputs, [(n, k), (n, k)], dtype=[np.float32, np.int32]
+        )
+        self._signals[values] = Signal(1 / k**2)
+        total = self.sum(values, 1)
+        return self._emit("DIV", [values, total], (n, k), Signal(1 / k**2)), indices
+
+    def top_gates(self, x: int, k: int) -> int:
+        """Return ``(n, e)`` of which only the ``k`` largest of a row of ``x`` are not zero."""
+        (n, e), (values, indices) = self.shape(x), self.top(x, k)
+        numbers = [self._ints(e)]
+        numbers += [self._maker.constant(np.float32(value)) for value in (1, 0)]
+        hot = self._emit("ONE_HOT", [indices, *numbers], (n, k, e), Signal(1 / e), axis=-1)
+        weighted = self.gate(hot, self.reshape(values, (n, k, 1)))
+        return self.reshape(self.sum(weighted, 1), (n, e))
+
+    def split(self, x: int, parts: int) -> tuple[int, ...]:
+        """Divide the last axis into equal parts."""
+        *outer, c = self.shape(x)
+        shapes = [(*outer, c // parts)] * parts
+        inputs = [self._ints(len(outer)), x]
+        results = self._maker.op(
+            "SPLIT", inputs, shapes, dtype=[np.float32] * parts, num_splits=parts
+        )
+        self._signals.update(dict.fromkeys(results, self._signals[x]))
+        return results
+
+    def gate(self, x: int, gate: int) -> int:
+        """Multiply by a tensor that is broadcast; the gates of a sample have the sum 1."""
+        return self._emit("MUL", [x, gate], self.shape(x), self._signals[x])
+
+    def multiply(self, x: int, y: int) -> int:
+        """Multiply two tensors of one shape."""
+        power = self._signals[x].power * self._signals[y].power
+        return self._emit("MUL", [x, y], self.shape(x), Signal(power))
+
+    def sum(self, x: int, axis: int) -> int:
+        """Add along an axis, which stays with one element."""
+        shape = tuple(1 if i == axis else size for i, size in enumerate(self.shape(x)))
+        return self._emit("SUM", [x, self._ints([axis])], shape, self._signals[x], keep_dims=True)
+
+    def silu(self, x: int) -> int:
+        """Multiply each number by its logistic function."""
+        return self.multiply(x, self.activate(x, "LOGISTIC"))
+
+    def stack(self, count: int, units: int, depth: int, x: int) -> np.ndarray:
+        """Draw ``count`` matrices ``(units, depth)`` that keep the power of ``x``."""
+        return self._normal((count, units, depth), math.sqrt(1 / (depth * self._signals[x].power)))
+
+    def product(self, x: int, matrix: np.ndarray) -> int:
+        """Multiply ``(n, depth)`` by a matrix ``(units, depth)``, without a bias."""
+        n = self.shape(x)[0]
+        self.macs += n * matrix.size
+        inputs = [x, self.weights(matrix), None]
+        return self._emit("FULLY_CONNECTED", inputs, (n, len(matrix)), Signal(1.0))
+
+    def gathered_product(self, x: int, stack: int, indices: int) -> int:
+        """Multiply ``(n, 1 or k, 1, depth)`` by the matrices that ``indices`` ``(n, k)`` chooses.
+
+        ``stack`` is a tensor ``(count, units, depth)``; the result is ``(n, k, 1, units)``.
+        """
+        (n, k), (_, units, depth) = self.shape(indices), self.shape(stack)
+        self.macs += n * k * units * depth
+        chosen = self._emit(
+            "GATHER", [stack, indices], (n, k, units, depth), Signal(1 / depth), axis=0
+        )
+        return self._emit("BATCH_MATMUL", [x, chosen], (n, k, 1, units), Signal(1.0), adj_y=True)
+
     # ------------------------------------------------------------------ plumbing
 
     def weights(self, values: npt.ArrayLike) -> int:
@@ -382,7 +456,12 @@ class Net:
         return self.activate(self._emit(op, inputs, shape, Signal(gain), **options), activation)
 
     def _emit(
-        self, op: str, inputs: Sequence[int], shape: tuple[int, ...], signal: Signal, **options: Any
+        self,
+        op: str,
+        inputs: Sequence[int | None],
+        shape: tuple[int, ...],
+        signal: Signal,
+        **options: Any,
     ) -> int:
         y = self._maker.op(op, inputs, shape, dtype=np.float32, **options)
         self._signals[y] = signal

@@ -2,9 +2,9 @@
 //
 // Shapes    a, b: up to rank 6, contiguous, broadcast as in numpy; dst: their common shape
 // Launch    one work-item per WIDTH elements: global = ceil(elements / WIDTH), local any
-// Macros    OP       0..11             0 add, 1 sub, 2 mul, 3 div, 4 maximum, 5 minimum, 6 pow,
+// Macros    OP       0..12             0 add, 1 sub, 2 mul, 3 div, 4 maximum, 5 minimum, 6 pow,
 //                                      7 squared difference, 8 floor div, 9 floor mod, 10 prelu,
-//                                      11 atan2
+//                                      11 atan2, 12 a * b, but 0 where b is 0, even if a is NaN
 //           WIDTH    1|4               elements of a work-item; 4 needs RANK 1 or a last axis of 4k;
 //                                      the runs of a slice are multiples of 4; 1 for short and char
 //           INTEGER  0|1               1: all of A_T, B_T, DST_T are the same integer type
@@ -102,8 +102,10 @@ static inline VALUE_T binary_apply(VALUE_T a, VALUE_T b) {
   return a >= 0.0f ? a : a * b;
 #elif OP == 11
   return atan2(a, b);
+#elif OP == 12
+  return b == 0.0f ? 0.0f : a * b;
 #else
-#error "OP is out of range (0..11)"
+#error "OP is out of range (0..12)"
 #endif
 #endif
 }

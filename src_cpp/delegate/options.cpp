@@ -308,6 +308,16 @@ that is sufficient. None means the same as empty.)"},
        R"(``"dequantize"``: the weights stay int8 in memory and are read as the floats they stand for.
 ``"hybrid"``: TFLite's own arithmetic, which quantises activations to int8 row by row and multiplies
 integers.)"},
+      {"experts", "sparse",
+       one_of<passes::Experts>(
+           {{"sparse", passes::Experts::kSparse}, {"dense", passes::Experts::kDense}},
+           [](Options& o, passes::Experts value) { o.experts = value; }),
+       "whether experts of a mixture that no sample has chosen are skipped on the device, or "
+       "computed and multiplied by zero",
+       R"(``"sparse"``: kernels of an expert look at its gate, which a TOPK_V2 has made sparse, and return
+if it is zero; matrices of experts that are gathered by index are read in place. The result is zero
+where the gate is zero, even where the expert's own result would be infinite or NaN; ``"dense"``
+gives NaN there, as the runtime does.)"},
       {"zero_copy", "auto",
        one_of<bool>({{"auto", true}, {"off", false}},
                     [](Options& o, bool value) { o.plan.zero_copy = value; }),

@@ -60,6 +60,7 @@ struct Options {
   bool half_io = false;       ///< with fp16: inputs and outputs are half on the device, too
   bool half_weights = false;  ///< without fp16: large weights are half on the device
   passes::DynamicRange dynamic_range = passes::DynamicRange::kDequantize;
+  passes::Experts experts = passes::Experts::kSparse;
   bool profile = false;  ///< events of every launch and transfer are recorded
   Placement placement = Placement::kAll;
   Chain chain = Chain::kAuto;        ///< launches run as stages of one kernel

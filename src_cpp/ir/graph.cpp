@@ -10,6 +10,8 @@ std::vector<std::vector<int>> readers_of(const Graph& graph) {
     for (const int id : graph.nodes[n].inputs) {
       if (id >= 0) readers[uz(id)].push_back(static_cast<int>(n));
     }
+    if (const int id = graph.nodes[n].predicate; id >= 0)
+      readers[uz(id)].push_back(static_cast<int>(n));
   }
   return readers;
 }

@@ -40,7 +40,7 @@ struct Graph {
   Tensor& tensor(int id) { return tensors[uz(id)]; }
 };
 
-/// Readers of each tensor: indices into graph.nodes.
+/// Readers of each tensor: indices into graph.nodes. A node reads its inputs and its predicate.
 std::vector<std::vector<int>> readers_of(const Graph& graph);
 
 /// Writer of each tensor: index into graph.nodes, -1 for inputs and constants.

@@ -98,6 +98,10 @@ struct Node {
   std::shared_ptr<const Tail> tail;  ///< null if its own arithmetic is all
   bool allows_tf32 = false;          ///< as Graph::allows_tf32, of this node alone
   bool is_band = false;  ///< made by passes::stream_rows: some rows of a node of the model
+  /// The node runs only if an element of this tensor is not 0 (NaN is not 0); -1: it always runs.
+  /// Its outputs are undefined otherwise, and no element of them decides on a result: their readers
+  /// have the same predicate, or do not use them where the tensor is 0.
+  int predicate = -1;
 };
 
 }  // namespace clgpu::ir

@@ -505,7 +505,17 @@ class Reader {
       node.attrs = std::make_shared<const Attrs>();
     }
     while (skip_blanks(), is_of_word(next())) {
-      enum class Fact { kOp, kNode, kActivation, kAlpha, kResidualAfter, kTf32, kBand, kTail };
+      enum class Fact {
+        kOp,
+        kNode,
+        kActivation,
+        kAlpha,
+        kResidualAfter,
+        kTf32,
+        kBand,
+        kOnlyIf,
+        kTail,
+      };
       const Fact fact = choice<Fact>({{"op", Fact::kOp},
                                       {"node", Fact::kNode},
                                       {"activation", Fact::kActivation},
@@ -513,6 +523,7 @@ class Reader {
                                       {"residual_after", Fact::kResidualAfter},
                                       {"tf32", Fact::kTf32},
                                       {"band", Fact::kBand},
+                                      {"only_if", Fact::kOnlyIf},
                                       {"tail", Fact::kTail}},
                                      "a fact of a node");
       if (fact <= Fact::kAlpha) expect('=');
@@ -537,6 +548,11 @@ class Reader {
           break;
         case Fact::kBand:
           node.is_band = true;
+          break;
+        case Fact::kOnlyIf:
+          expect('(');
+          node.predicate = id(false, tensors_exist);
+          expect(')');
           break;
         case Fact::kTail:
           node.tail = tail();

@@ -17,7 +17,9 @@ std::string problem_of(const Graph& graph) {
     written[uz(id)] = true;
   }
   for (const Node& node : graph.nodes) {
-    for (const int id : node.inputs) {
+    std::vector<int> read = node.inputs;
+    read.push_back(node.predicate);
+    for (const int id : read) {
       if (id < 0) continue;
       if (!exists(id)) return node.op + " reads an unknown tensor";
       if (!written[uz(id)]) return node.op + " reads " + name(id) + " before it is written";

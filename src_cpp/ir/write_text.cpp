@@ -93,6 +93,7 @@ class Writer {
     for (const Node& node : graph_.nodes) {
       mention(node.inputs);
       mention(node.outputs);
+      mention({node.predicate});
       for (const int id : node.outputs)
         if (exists(id)) written_[uz(id)] = true;
     }
@@ -247,6 +248,7 @@ class Writer {
     if (epilogue.residual_after) text += " residual_after";
     if (node.allows_tf32) text += " tf32";
     if (node.is_band) text += " band";
+    if (node.predicate >= 0) text += " only_if(" + id_text(node.predicate) + ")";
     if (node.tail != nullptr) text += tail_text(*node.tail);
     return text;
   }

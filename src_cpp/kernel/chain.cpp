@@ -131,7 +131,7 @@ struct Body {
 };
 
 std::string key_of(const Launch& launch) {
-  std::string key = launch.file + '\n' + launch.entry + '\n';
+  std::string key = launch.file + '\n' + launch.entry + '\n' + (launch.predicated ? "?\n" : "");
   for (const auto& [name, value] : launch.macros) key += name + '=' + value + '\n';
   for (const std::size_t items : launch.local) key += std::to_string(items) + ' ';
   return key;
@@ -167,7 +167,7 @@ void undefine(std::ostringstream& out, const std::set<std::string>& macros) {
 void write_body(std::ostringstream& out, const Body& body, const Chain& chain,
                 const std::set<std::string>& types) {
   const Launch& launch = *body.launch;
-  const std::string text = assemble_without({kLocal}, launch.file);
+  const std::string text = text_of(launch, {kLocal});
   Names names = names_of(text);
   // Types of elements are the same for all stages, and macros make other names of theirs.
   for (const std::string& type : types) names.symbols.erase(type);

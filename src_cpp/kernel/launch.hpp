@@ -18,7 +18,7 @@ namespace clgpu::kernel {
 
 /// A buffer that a launch reads or writes, as an operand of its node.
 struct Operand {
-  enum class Kind { kInput, kOutput, kScratch };
+  enum class Kind { kInput, kOutput, kScratch, kPredicate };
   Kind kind;
   int index;    ///< into the node's inputs, its outputs, or the candidate's scratch list
   bool writes;  ///< the kernel writes it, and does not read it unless `reads` is also set
@@ -49,6 +49,9 @@ struct Launch {
   std::array<std::size_t, 3> global{1, 1, 1};  ///< work-items; multiples of `local`
   std::array<std::size_t, 3> local{1, 1, 1};   ///< work-items of a work-group
   std::string build_flags;                     ///< of this candidate only; empty = exact IEEE
+  /// All work-groups return at once if the first argument, a buffer of one element, is 0
+  /// (kernels/common/predicate.cl). Its type is the macro PREDICATE_T.
+  bool predicated = false;
 
   Launch& macro(const char* name, std::int64_t value) {
     macros.emplace_back(name, std::to_string(value));
@@ -85,6 +88,13 @@ struct Launch {
   Launch& arg(Arg a) {
     args.push_back(a);
     return *this;
+  }
+
+  /// Lets the launch run only if the element of a buffer is not 0.
+  Launch& only_if(Operand buffer, DType storage) {
+    predicated = true;
+    args.insert(args.begin(), buffer);
+    return type("PREDICATE_T", storage);
   }
 
   /// Requested work-items (rounded up to whole work-groups) and work-group size; missing axes are

@@ -62,6 +62,26 @@ void expand(const std::string& file, std::set<std::string>& included, std::ostri
   }
 }
 
+// A parameter in front of those of each kernel, and a look at it at the beginning of its body.
+std::string with_predicate(const std::string& text) {
+  constexpr std::string_view kKernel = "\n__kernel";
+  std::string result;
+  std::size_t from = 0;
+  for (std::size_t at = 0; (at = text.find(kKernel, from)) != text.npos;) {
+    const std::size_t name = text.find("void ", at);
+    const std::size_t open = text.find('(', name);
+    if (name == text.npos || open == text.npos) break;
+    std::size_t end = open + 1;
+    for (int depth = 1; end < text.size() && depth > 0; ++end)
+      depth += text[end] == '(' ? 1 : text[end] == ')' ? -1 : 0;
+    const std::size_t body = std::min(text.find('{', end), text.size() - 1) + 1;
+    result.append(text, from, open + 1 - from) += "PREDICATE_PARAMETER ";
+    result.append(text, open + 1, body - open - 1) += " PREDICATE_CHECK";
+    from = body;
+  }
+  return result.append(text, from);
+}
+
 }  // namespace
 
 std::vector<std::string> source_files() {
@@ -89,6 +109,14 @@ std::string assemble_without(std::set<std::string> files, const std::string& fil
   std::ostringstream out;
   expand(file, files, out);
   return out.str();
+}
+
+std::string text_of(const Launch& launch, std::set<std::string> without) {
+  if (!launch.predicated) return assemble_without(std::move(without), launch.file);
+  std::ostringstream out;
+  expand("common/predicate.cl", without, out);
+  expand(launch.file, without, out);
+  return with_predicate(out.str());
 }
 
 std::string source_digest(const std::string& file) {

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "kernel/launch.hpp"
+
 namespace clgpu::kernel {
 
 /// Paths below kernels/ of all embedded files, sorted.
@@ -22,6 +24,11 @@ std::string assemble(const std::string& file);
 
 /// The same without some of the files that it includes.
 std::string assemble_without(std::set<std::string> files, const std::string& file);
+
+/// The text of a launch's file, without some of those that it includes. If the launch has a
+/// predicate, the kernels have one more parameter, the first, and begin with a look at it
+/// (common/predicate.cl).
+std::string text_of(const Launch& launch, std::set<std::string> without = {});
 
 /// SHA-256, hexadecimal, of assemble(file).
 std::string source_digest(const std::string& file);

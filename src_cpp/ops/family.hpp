@@ -187,6 +187,10 @@ struct Family : ir::OpKind {
   /// they represent, where the runtimes' kernels round the activations to int8.
   bool widens_weights = false;
 
+  /// It keeps the largest elements of its input: what is computed of its results without a product
+  /// may be zero for all others.
+  bool selects = false;
+
   Indices indices;
   std::vector<const Family*> variants;  ///< kinds of the same name (OpKind::variant)
   std::vector<const Family*> fuses;     ///< a pass makes its nodes from these families' nodes

@@ -98,6 +98,22 @@ enum class Separable { kNever, kWherePays, kAlways };
 /// may compute both in one launch.
 void fuse_separable(ir::Graph& graph, Separable separable, const DeviceInfo& device);
 
+/// Whether experts that no sample has chosen are computed.
+enum class Experts {
+  kDense,   ///< they are, and multiplied by zero
+  kSparse,  ///< they are not
+};
+
+/// A float product of two tensors one of which, the gate, is computed of the largest elements of a
+/// tensor (ops::Family::selects): the nodes that only the other one needs, an expert, run only if
+/// an element of the gate is not 0 (Node::predicate). Where the gate is 0, so is the product, even
+/// if the expert would be infinite or NaN there.
+void skip_experts(ir::Graph& graph, Experts experts);
+
+/// A BATCH_MATMUL with matrices that a GATHER has chosen among those of all experts reads them where
+/// they are; the GATHER has no readers then.
+void gather_experts(ir::Graph& graph, Experts experts);
+
 /// Removes nodes whose results have no readers, and constants of tensors without readers.
 void remove_dead(ir::Graph& graph);
 
@@ -123,6 +139,7 @@ struct PipelineOptions {
   std::shared_ptr<const PrecisionPlan> plan{};  ///< with kMixed; null: none is known
   Separable separable = Separable::kWherePays;
   DynamicRange dynamic_range = DynamicRange::kDequantize;
+  Experts experts = Experts::kSparse;
 };
 
 /// One of the above.

@@ -33,6 +33,8 @@ const std::vector<Pass>& pipeline() {
       {"fuse_attention", [](G& graph, const O&, const D&) { fuse_attention(graph); }},
       {"fuse_swish", [](G& graph, const O&, const D&) { fuse_swish(graph); }},
       {"fuse_activation", [](G& graph, const O&, const D&) { fuse_activation(graph); }},
+      {"skip_experts", [](G& graph, const O& o, const D&) { skip_experts(graph, o.experts); }},
+      {"gather_experts", [](G& graph, const O& o, const D&) { gather_experts(graph, o.experts); }},
       // Before an addition,
       {"fuse_lookup", [](G& graph, const O&, const D&) { fuse_lookup(graph); }},
       {"fuse_residual", [](G& graph, const O&, const D&) { fuse_residual(graph); }},

@@ -17,6 +17,7 @@ void remove_dead(ir::Graph& graph) {
     for (const int id : node->inputs) {
       if (id >= 0) needed[uz(id)] = true;
     }
+    if (node->predicate >= 0) needed[uz(node->predicate)] = true;
     kept.push_back(std::move(*node));
   }
   graph.nodes.assign(std::make_move_iterator(kept.rbegin()), std::make_move_iterator(kept.rend()));

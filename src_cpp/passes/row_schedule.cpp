@@ -91,7 +91,7 @@ class Progress {
 
 bool has_rows(const ir::Graph& graph, const ir::Node& node) {
   const ops::RowRules* rules = ops::family_of(node).rows;
-  if (rules == nullptr || node.is_band || node.outputs.empty()) return false;
+  if (rules == nullptr || node.is_band || node.outputs.empty() || node.predicate >= 0) return false;
   const ops::NodeContext context(graph, node);
   const int height = context.output(0).shape.rank() == 4 ? context.output(0).shape[1] : 0;
   if (height < 2) return false;

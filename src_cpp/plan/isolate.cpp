@@ -71,6 +71,7 @@ ir::Graph isolate(const ir::Graph& graph, std::size_t position) {
       const auto& placement = part.tensor(id).placement;
       part.outputs.push_back(placement ? placement->whole : id);
     }
+    node.predicate = -1;  // its own time and results are of interest
     part.nodes.push_back(std::move(node));
   }
   return part;

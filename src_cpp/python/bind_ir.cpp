@@ -51,7 +51,8 @@ Set sets(T passes::PipelineOptions::* member) {
 }
 
 const Choices<Set>& settings() {
-  using passes::Concats, passes::DynamicRange, passes::Precision, passes::Separable;
+  using passes::Concats, passes::DynamicRange, passes::Experts, passes::Precision,
+      passes::Separable;
   static const auto word = [](const py::object& value) { return value.cast<std::string>(); };
   static const Choices<Set> list = {
       {"precision",
@@ -83,6 +84,11 @@ const Choices<Set>& settings() {
          s.options.dynamic_range = chosen<DynamicRange>(
              {{"dequantize", DynamicRange::kDequantize}, {"hybrid", DynamicRange::kHybrid}},
              "dynamic_range", word(value));
+       }},
+      {"experts",
+       [](Settings& s, const py::object& value) {
+         s.options.experts = chosen<Experts>(
+             {{"dense", Experts::kDense}, {"sparse", Experts::kSparse}}, "experts", word(value));
        }},
       {"concatenations",
        [](Settings& s, const py::object& value) {

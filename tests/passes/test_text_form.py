@@ -83,6 +83,8 @@ PIPELINE = [
     "keep_half_constants",
     "fuse_instance_norm",
     "fuse_activation",
+    "skip_experts",
+    "gather_experts",
     "fuse_lookup",
     "fuse_residual",
     "fuse_lookup",

@@ -984,6 +984,150 @@ def test_chain_is_computed_band_by_band():
     assert_stays(before, "stream_rows", band=8)
 
 
+# skip_experts
+
+GATED = """
+%0: float32[2, 4]
+%1: float32[4, 4] = const splat(1)
+%2: int32[] = const [1]
+%3: float32[2, 1]
+inputs %0, %3
+%4: float32[2, 4] = fully_connected(%0, %1) op=FULLY_CONNECTED node=0
+%5: float32[2, 4] = unary(%4) {op=exp} op=EXP node=1
+%6: float32[2, 1], %7: int32[2, 1] = topk(%3, %2) op=TOPK_V2 node=2
+%8: float32[2, 4] = binary(%6, %5) {op=mul} op=MUL node=3
+outputs %8
+"""
+
+
+def test_nodes_that_only_an_expert_needs_get_its_gate():
+    expected = """
+    %0: float32[2, 4]
+    %1: float32[4, 4] = const splat(1)
+    %2: int32[] = const [1]
+    %3: float32[2, 1]
+    inputs %0, %3
+    %6: float32[2, 1], %7: int32[2, 1] = topk(%3, %2) op=TOPK_V2 node=2
+    %4: float32[2, 4] = fully_connected(%0, %1) op=FULLY_CONNECTED node=0 only_if(%6)
+    %5: float32[2, 4] = unary(%4) {op=exp} op=EXP node=1 only_if(%6)
+    %8: float32[2, 4] = binary(%5, %6) {op=gated} op=MUL node=3
+    outputs %8
+    step skip_experts applied node=3 "2 nodes run only if an element of the gate is not 0"
+    """
+    assert_becomes(GATED, "skip_experts", expected)
+    assert_becomes(GATED, "skip_experts", expected, experts="sparse")
+
+
+def test_nodes_that_others_need_always_run():
+    shared = GATED.replace("outputs %8", "outputs %8, %5")
+    reason = '"no convolution or matrix product is computed for it alone"'
+    assert_stays(shared, "skip_experts", f"skip_experts declined node=3 {reason}")
+    # The product is an output, its activation is not.
+    partly = after(GATED.replace("outputs %8", "outputs %8, %4"), "skip_experts")
+    assert "only_if" not in partly
+
+
+def test_gates_that_are_not_chosen_skip_nothing():
+    assert_stays(GATED.replace("binary(%6,", "binary(%3,"), "skip_experts")
+    # Behind a product no element of a gate is zero.
+    text = GATED.replace("binary(%6,", "binary(%9,").replace(
+        "%8:", "%9: float32[2, 1] = fully_connected(%6, %10) op=FULLY_CONNECTED node=4\n%8:"
+    )
+    assert_stays(f"%10: float32[1, 1] = const [1]\n{text}", "skip_experts")
+
+
+def test_dense_experts_stay():
+    step = 'skip_experts skipped "the option experts is dense"'
+    assert_stays(GATED, "skip_experts", step, experts="dense")
+
+
+def test_predicate_stays_with_merged_nodes():
+    text = after(
+        """
+        %0: float32[1, 8, 8, 4]
+        %1: float32[1, 3, 3, 4] = const splat(1)
+        %2: float32[8, 1, 1, 4] = const splat(1)
+        %3: float32[1, 1, 1, 1]
+        inputs %0, %3
+        %4: float32[1, 8, 8, 4] = depthwise_conv2d(%0, %1) op=DEPTHWISE_CONV_2D node=0 only_if(%3)
+        %5: float32[1, 8, 8, 8] = conv2d(%4, %2) op=CONV_2D node=1 only_if(%3)
+        outputs %5
+        """,
+        "fuse_separable",
+        separable="always",
+    )
+    assert "separable_conv2d(" in text
+    assert "only_if(%3)" in text
+
+
+# gather_experts
+
+GATHERED = """
+%0: float32[2, 1, 1, 8]
+%1: float32[5, 3, 8] = const splat(1)
+%2: int32[2, 2]
+inputs %0, %2
+%3: float32[2, 2, 3, 8] = gather(%1, %2) op=GATHER node=0
+%4: float32[2, 2, 1, 3] = batch_matmul(%0, %3) {adj_y=true} op=BATCH_MATMUL node=1
+outputs %4
+"""
+
+
+def test_matrices_of_experts_are_read_in_place():
+    expected = """
+    %0: float32[2, 1, 1, 8]
+    %1: float32[5, 3, 8] = const splat(1)
+    %2: int32[2, 2]
+    inputs %0, %2
+    %4: float32[2, 2, 1, 3] = expert_matmul(%0, %1, %2) op=BATCH_MATMUL node=1
+    outputs %4
+    step gather_experts applied node=0 into=1
+    """
+    assert_becomes(GATHERED, "gather_experts remove_dead", expected)
+
+
+def test_matrices_of_experts_on_the_left():
+    before = """
+    %0: float32[2, 8, 1]
+    %1: float32[5, 8, 3] = const splat(1)
+    %2: int32[2]
+    inputs %0, %2
+    %3: float32[2, 8, 3] = gather(%1, %2) op=GATHER node=0
+    %4: float32[2, 3, 1] = batch_matmul(%3, %0) {adj_x=true} op=BATCH_MATMUL node=1
+    outputs %4
+    """
+    assert "expert_matmul(%0, %1, %2) {transposed=true, x_column=true, column=true}" in after(
+        before, "gather_experts"
+    )
+
+
+def test_matrices_that_are_needed_elsewhere_are_gathered():
+    step = (
+        'gather_experts declined node=1 "the matrices that are gathered are needed elsewhere, too"'
+    )
+    assert_stays(GATHERED.replace("outputs %4", "outputs %4, %3"), "gather_experts", step)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("(%1, %2) op", "(%1, %2) {axis=1} op"),
+        ("%0: float32[2, 1, 1, 8]", "%0: float32[2, 2, 8, 1]"),  # adj_x
+        ("%0: float32[2, 1, 1, 8]", "%0: float32[1, 2, 1, 8]"),  # of the second index only
+    ],
+)
+def test_other_products_of_gathered_matrices_stay(old, new):
+    text = GATHERED.replace(old, new)
+    if "8, 1]" in new:
+        text = text.replace("adj_y=true", "adj_x=true, adj_y=true")
+    assert_stays(text, "gather_experts")
+
+
+def test_gathered_matrices_stay_with_dense_experts():
+    step = 'gather_experts skipped "the option experts is dense"'
+    assert_stays(GATHERED, "gather_experts", step, experts="dense")
+
+
 def test_each_pass_has_its_cases_here():
     cases = Path(__file__).read_text(encoding="utf-8")
     for name in _core.ir_passes():

@@ -92,6 +92,7 @@ ir::Graph Partition::pass(ir::Graph graph, Level level) const {
   passes::PipelineOptions wanted;
   wanted.separable = separable(options.plan.engines);
   wanted.dynamic_range = options.dynamic_range;
+  wanted.experts = options.experts;
   if (!fp32) {
     wanted.precision = options.precision;
     wanted.half_io = options.half_io;

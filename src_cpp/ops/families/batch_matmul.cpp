@@ -3,8 +3,6 @@
 
 #include <utility>
 
-#include "ir/fields.hpp"
-#include "ops/families/quantize_rows.hpp"
 #include "ops/products/matmul.hpp"
 #include "ops/products/tensor_gemm.hpp"
 #include "ops/shared/mobile.hpp"
@@ -15,12 +13,6 @@ namespace {
 constexpr int kBatchMatmul = 126;
 constexpr int kX = 0, kY = 1;
 constexpr int kBatchAxes = 4;  // a tensor has at most 6 axes
-
-struct BatchMatmulAttrs : DynamicRangeAttrs {
-  bool adj_x = false;  ///< the layout of x is [..., depth, rows]
-  bool adj_y = false;  ///< the layout of y is [..., cols, depth]
-  CLGPU_FIELDS(asymmetric, allows_hybrid, depth, adj_x, adj_y)
-};
 
 /// Refuses unless the reference kernels have integer arithmetic for the operands: int8 by int8 to
 /// int8, or to their sums in int32; int16 by int16 or int8 to int16.

@@ -1,5 +1,6 @@
 // Family of GATHER and EMBEDDING_LOOKUP: positions along one axis, chosen by indices.
-#include "ir/fields.hpp"
+#include "ops/families/gather.hpp"
+
 #include "ops/quantized/quantized.hpp"
 #include "ops/shared/common.hpp"
 #include "ops/shared/movement.hpp"
@@ -9,13 +10,6 @@ namespace clgpu::ops {
 namespace {
 
 constexpr int kEmbeddingLookup = 7, kGather = 36;
-
-struct GatherAttrs : ir::Attrs {
-  int table = 0;  ///< slot of the input from which elements are taken; the other one has indices
-  int axis = 0;
-  int batch_dims = 0;  ///< leading axes that input and indices have in common; at most `axis`
-  CLGPU_FIELDS(table, axis, batch_dims)
-};
 
 OrRefusal<Imported> import_lookup(const tfl::NodeView& node) {
   if (auto refusal = check_moved(node, 1)) return *refusal;

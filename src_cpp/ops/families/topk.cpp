@@ -81,6 +81,7 @@ const Family kTopkFamily = [] {
   family.candidates = candidates;
   family.allows_quantized = true;
   family.indices.output = 1;
+  family.selects = true;
   return family;
 }();
 

@@ -19,6 +19,7 @@ enum class BinaryOp : int {
   kFloorMod = 9,
   kPrelu = 10,
   kAtan2 = 11,
+  kGated = 12,  ///< a * b, but 0 where b is 0, whatever a is: passes::skip_experts makes its nodes
 };
 
 struct BinaryAttrs : ir::Attrs {
@@ -29,7 +30,7 @@ struct BinaryAttrs : ir::Attrs {
   static const char* words(std::string_view member) {
     if (member == "op")
       return "add, sub, mul, div, maximum, minimum, pow, squared_difference, floor_div, floor_mod, "
-             "prelu, atan2";
+             "prelu, atan2, gated";
     return "";
   }
 };

@@ -91,6 +91,7 @@ class Planner {
     for (const int id : graph_.inputs) bind(id);
     for (const ir::Node& node : graph_.nodes) {
       for (const int id : node.inputs) bind(id);
+      bind(node.predicate);
       if (node.kind->is_view) {
         buffer_of_[uz(node.outputs[0])] = buffer_of_[uz(node.inputs[0])];
       } else {
@@ -147,15 +148,54 @@ class Planner {
           case Operand::Kind::kScratch:
             step.buffers.push_back(scratch.at(uz(operand->index)));
             break;
+          case Operand::Kind::kPredicate:
+            CLGPU_CHECK(false);  // candidates have none
         }
       }
       steps.push_back(std::move(step));
     }
+    const int decides = predicate_of(node, candidate.name);
     const int begin = static_cast<int>(plan_.run.size());
     separate(steps, scratch);
+    if (decides >= 0) {
+      for (std::size_t i = uz(begin); i < plan_.run.size(); ++i) {
+        Step& step = plan_.run[i];
+        step.launch.only_if({Operand::Kind::kPredicate, 0, false, true},
+                            plan_.buffers[uz(decides)].storage);
+        step.buffers.insert(step.buffers.begin(), decides);
+      }
+    }
     if (static_cast<int>(plan_.run.size()) > begin)
       plan_.choices.back().work = ops::work_of({graph_, node});
     note_in_place(node, candidate, begin);
+  }
+
+  // The buffer of one element that decides whether a node's launches run; -1: they always do. For a
+  // predicate of more elements, a launch looks through them once.
+  int predicate_of(const ir::Node& node, const std::string& candidate) {
+    if (node.predicate < 0) return -1;
+    const ir::Tensor& tensor = graph_.tensor(node.predicate);
+    const int buffer = buffer_of_[uz(node.predicate)];
+    if (tensor.shape.elements() == 1) return buffer;
+    const auto [known, is_new] = any_of_.try_emplace(buffer, -1);
+    if (is_new) {
+      Buffer any;
+      any.name = tensor.name + " is not 0";
+      any.bytes = size_of(DType::kI32);
+      any.storage = DType::kI32;
+      any.scratch = true;
+      known->second = add_buffer(std::move(any), false);
+      kernel::Launch look("predicate/any.cl", "predicate_any");
+      look.type("SRC_T", tensor.storage).src(0).dst(0).i32(tensor.shape.elements());
+      plan_.run.push_back({node.tflite_index,
+                           node.op,
+                           node.kind->name,
+                           candidate,
+                           look,
+                           {buffer, known->second},
+                           false});
+    }
+    return known->second;
   }
 
   // A launch runs once if everything it reads is static and everything it writes is written by such
@@ -456,6 +496,7 @@ class Planner {
   const Broken& broken_;
   Plan plan_;
   std::vector<int> buffer_of_;  // tensor -> buffer
+  std::map<int, int> any_of_;   // buffer of a predicate -> of the one element that stands for it
   std::vector<InPlace> in_place_;
   std::int64_t overwritten_bytes_ = 0;  // of buffers that in_place_ has saved
   std::vector<bool> static_;            // buffer -> its contents never change after loading

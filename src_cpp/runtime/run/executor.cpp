@@ -272,8 +272,8 @@ Executor::BoundLaunch Executor::bind(plan::Step& step) {
 Executor::BoundLaunch Executor::try_bind(plan::Step& step) {
   const cl::Api& api = context_->api();
   const kernel::Launch& launch = step.launch;
-  std::string& source = sources_[launch.file];
-  if (source.empty()) source = kernel::assemble(launch.file);
+  std::string& source = sources_[{launch.file, launch.predicated}];
+  if (source.empty()) source = kernel::text_of(launch);
   const std::string options = build_options(launch);
   kernel::check_macros(launch.file, options);
   std::optional<cl::FirstLaunch> first_launch;

@@ -199,11 +199,12 @@ class Executor {
   plan::Plan plan_;
   cl::QueueHandle queue_;
   cl::Flusher flusher_;
-  cl::QueueHandle recording_queue_;             // takes its place while an inference is recorded
-  const std::shared_ptr<CarriedSet> carried_;   // null if nothing is carried
-  const std::shared_ptr<Weights> weights_;      // null if none are shared
-  cl::Context::Programs programs_;              // of the launches
-  std::map<std::string, std::string> sources_;  // assembled, by file, while loading
+  cl::QueueHandle recording_queue_;            // takes its place while an inference is recorded
+  const std::shared_ptr<CarriedSet> carried_;  // null if nothing is carried
+  const std::shared_ptr<Weights> weights_;     // null if none are shared
+  cl::Context::Programs programs_;             // of the launches
+  // Assembled, by file and whether with a predicate, while loading.
+  std::map<std::pair<std::string, bool>, std::string> sources_;
   std::map<const plan::Step*, cl::FirstLaunch> first_launches_;  // while loading
   std::unique_ptr<Lease> arena_;                                 // empty while loading
   // One per plan buffer; null for those of the arena.

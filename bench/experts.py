@@ -1,0 +1,152 @@
+"""``python -m bench experts``: mixtures of experts, with all of them and with those chosen."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+import typer
+
+import clgpu_delegate
+from bench import networks
+from bench.measure import medians
+from bench.report import Column, Report, TextTable, name_column
+from bench.session import Session
+from bench.setting import Names, Precision, Setting, check_known, split
+from tests.tolerance import relative_l2
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """One network and batch; times are milliseconds of an inference.
+
+    Attributes
+    ----------
+    form
+        How the file has the experts: ``"dense"``, or ``"gathered"`` by index.
+    all_ms
+        Of the dense file, with every expert computed (``experts="dense"``).
+    dense_ms, sparse_ms
+        Of this file, with the option ``experts`` as the name says; `dense_ms` is `all_ms`
+        where the file is dense.
+    stock_ms
+        Of this file with the stock CPU kernels; 0 if they were not asked for.
+    times
+        `all_ms` by `sparse_ms`.
+    error
+        Of the results with ``"sparse"``: relative L2, against those with ``"dense"``.
+    """
+
+    network: str
+    form: str
+    experts: int
+    chosen: int
+    batch: int
+    precision: str
+    stock_ms: float
+    all_ms: float
+    dense_ms: float
+    sparse_ms: float
+    times: float
+    error: float
+
+
+def forms(name: str, batch: int, sizes: dict[str, Any]) -> Iterator[tuple[str, bytes]]:
+    """Yield the forms of a network, the dense one first."""
+    if name == "decoder_moe":
+        for form in ("dense", "gathered"):
+            yield form, networks.build(name, batch, form=form, **sizes)
+    else:
+        yield "dense", networks.build(name, batch, **sizes)
+
+
+def measure(
+    name: str, setting: Setting, *, batch: int, precision: str, stock: bool, **sizes: int
+) -> list[Row]:
+    """Measure all forms of a network side by side."""
+    sessions: dict[tuple[str, str], Session] = {}
+    for form, model in forms(name, batch, sizes):
+        inputs = networks.sample_inputs(model, seed=1)
+        for experts in ("dense", "sparse"):
+            delegate = clgpu_delegate.load(
+                device=setting.device, precision=precision, experts=experts
+            )
+            sessions[form, experts] = setting.session(model, delegate).feed(inputs)
+        if stock:
+            sessions[form, "stock"] = setting.session(model).feed(inputs)
+    seconds = medians(sessions, **setting.timing())
+    rows = []
+    for form in dict.fromkeys(form for form, _ in sessions):
+        ms = {experts: seconds[form, experts] * 1e3 for experts in ("dense", "sparse")}
+        all_ms = seconds["dense", "dense"] * 1e3
+        outputs = [sessions[form, experts].output() for experts in ("sparse", "dense")]
+        rows.append(
+            Row(
+                network=name,
+                form=form,
+                experts=sizes["experts"],
+                chosen=sizes["chosen"],
+                batch=batch,
+                precision=precision,
+                stock_ms=seconds.get((form, "stock"), 0.0) * 1e3,
+                all_ms=all_ms,
+                dense_ms=ms["dense"],
+                sparse_ms=ms["sparse"],
+                times=all_ms / ms["sparse"],
+                error=relative_l2(*outputs),
+            )
+        )
+    return rows
+
+
+COLUMNS = (
+    name_column("network", "network"),
+    Column("file", "form"),
+    Column("experts", lambda row: f"{row.chosen} of {row.experts}"),
+    Column("batch", "batch"),
+    Column("", "precision"),
+    Column("stock ms", lambda row: f"{row.stock_ms:.2f}" if row.stock_ms else ""),
+    Column("all ms", "all_ms", ".2f"),
+    Column("file, dense", "dense_ms", ".2f"),
+    Column("sparse ms", "sparse_ms", ".2f"),
+    Column("x", "times", ".2f"),
+    Column("error", "error", ".1e"),
+)
+
+
+def run(
+    setting: Setting,
+    names: Names = None,
+    precision: Precision = "fp32",
+    batch: Annotated[str, typer.Option(help="Samples of an input, separated by commas.")] = "1,8",
+    experts: Annotated[int, typer.Option(min=1, help="Experts.")] = 16,
+    chosen: Annotated[int, typer.Option(min=1, help="Experts of a sample.")] = 4,
+    width: Annotated[int, typer.Option(min=1, help="Of a decoder's token.")] = 2048,
+    hidden: Annotated[int, typer.Option(min=1, help="Width within a decoder's expert.")] = 1024,
+    size: Annotated[int, typer.Option(min=67, help="Height and width of images.")] = 227,
+    stock: Annotated[bool, typer.Option(help="Also measure the stock CPU kernels.")] = False,
+) -> list[Row]:
+    """Measure mixtures of experts, with all experts and with those that samples have chosen.
+
+    Raises
+    ------
+    ValueError
+        If a network does not exist, or more experts are chosen than there are.
+    """
+    names = names or sorted(networks.MIXTURES)
+    check_known("network", names, tuple(networks.MIXTURES))
+    if chosen > experts:
+        raise ValueError(f"{chosen} experts are chosen of {experts}; allowed: 1 to {experts}")
+    report = Report[Row](setting, runtime=setting.runtime)
+    for name in names:
+        own = {"width": width, "hidden": hidden} if name == "decoder_moe" else {"size": size}
+        sizes = {"experts": experts, "chosen": chosen, **own}
+        for each in split(precision):
+            for samples in map(int, split(batch)):
+                start = time.perf_counter()
+                rows = measure(name, setting, batch=samples, precision=each, stock=stock, **sizes)
+                elapsed = time.perf_counter() - start
+                report.add(rows, f"{name}, batch {samples}, {each}: {elapsed:.1f} s", network=name)
+    return report.finish(TextTable.of(setting.title, report.rows, COLUMNS), on=setting.title)

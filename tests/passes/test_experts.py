@@ -1,0 +1,194 @@
+"""Mixtures of experts: what no sample has chosen is not computed, and results stay the same."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import clgpu_delegate
+from bench import networks
+from tests.model_maker import ModelMaker
+from tests.ops.harness import op_runtime
+from tests.runtimes import make_interpreter, run_interpreter
+from tests.tolerance import MODEL_L2, assert_close, relative_l2
+
+EXPERTS, WIDTH, OUT = 5, 12, 7
+OFF, ON = "dense", "sparse"
+
+
+def expert_weights(rng):
+    return (rng.standard_normal((EXPERTS, OUT, WIDTH)) * 0.3).astype(np.float32)
+
+
+def gated_model(batch, chosen, weights, hot=False):
+    """A mixture whose scores are an input: ``gates = scores`` where they are among the largest."""
+    m = ModelMaker()
+    x = m.input("x", (batch, WIDTH), np.float32)
+    scores = m.input("scores", (batch, EXPERTS), np.float32)
+    shapes = [(batch, chosen)] * 2
+    values, indices = m.op(
+        "TOPK_V2", [scores, m.constant(np.int32(chosen))], shapes, dtype=[np.float32, np.int32]
+    )
+    if hot:
+        numbers = [np.int32(EXPERTS), np.float32(1), np.float32(0)]
+        y = m.op(
+            "ONE_HOT", [indices, *map(m.constant, numbers)], (batch, chosen, EXPERTS),
+            dtype=np.float32, axis=-1,
+        )  # fmt: skip
+        shape = m.constant(np.int32([batch, chosen, 1]))
+        y = m.op("MUL", [y, m.op("RESHAPE", [values, shape], (batch, chosen, 1))], m.shape(y))
+        gates = m.op("SUM", [y, m.constant(np.int32([1]))], (batch, EXPERTS), keep_dims=False)
+    else:
+        ends = [m.constant(np.int32(place)) for place in ([0, chosen - 1], [batch, chosen], [1, 1])]
+        least = m.op("STRIDED_SLICE", [values, *ends], (batch, 1))
+        picked = m.op("GREATER_EQUAL", [scores, least], (batch, EXPERTS), dtype=np.bool_)
+        gates = m.op(
+            "SELECT_V2", [picked, scores, m.constant(np.float32(0))], (batch, EXPERTS),
+            dtype=np.float32,
+        )  # fmt: skip
+    parts = m.op("SPLIT", [m.constant(np.int32(1)), gates], [(batch, 1)] * EXPERTS,
+                 dtype=[np.float32] * EXPERTS, num_splits=EXPERTS)  # fmt: skip
+    total = None
+    for matrix, gate in zip(weights, parts):
+        y = m.op("FULLY_CONNECTED", [x, m.constant(matrix), None], (batch, OUT))
+        y = m.op("MUL", [m.op("TANH", [y], (batch, OUT)), gate], (batch, OUT))
+        total = y if total is None else m.op("ADD", [total, y], (batch, OUT))
+    m.output(total)
+    return m.build()
+
+
+def run(model, inputs, device, **options):
+    """Outputs, and the explanation."""
+    delegate = clgpu_delegate.load(device=device, warm_up=False, **options)
+    interpreter = make_interpreter(op_runtime(), model, [delegate])
+    outputs = [run_interpreter(interpreter, inputs)[0]]
+    # Again, when memory has been used: what was not computed now holds old numbers.
+    outputs.append(run_interpreter(interpreter, inputs)[0])
+    return outputs, delegate.explain()
+
+
+def skips(explanation):
+    return [
+        s for s in explanation.steps if s.pass_name == "skip_experts" and s.outcome == "applied"
+    ]
+
+
+def stock(model, inputs):
+    return run_interpreter(make_interpreter(op_runtime(), model), inputs)[0]
+
+
+@pytest.mark.parametrize("share_memory", [True, False])
+@pytest.mark.parametrize("hot", [True, False])
+@pytest.mark.parametrize(("batch", "chosen"), [(1, 2), (8, 1), (3, 2), (2, EXPERTS)])
+def test_results_are_those_of_all_experts(batch, chosen, hot, share_memory, device):
+    rng = np.random.default_rng(batch)
+    weights = expert_weights(rng)
+    inputs = [
+        rng.standard_normal((batch, WIDTH)).astype(np.float32),
+        rng.standard_normal((batch, EXPERTS)).astype(np.float32),
+    ]
+    model = gated_model(batch, chosen, weights, hot)
+    wanted = stock(model, inputs)
+    for experts in (OFF, ON):
+        outputs, explanation = run(
+            model, inputs, device, experts=experts, share_memory=share_memory
+        )
+        assert len(skips(explanation)) == (EXPERTS if experts == ON else 0)
+        for output in outputs:
+            assert_close(output, wanted, "fp32", WIDTH, experts)
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+@pytest.mark.parametrize("scores", ["nothing", "ties", "nan", "negative zero"])
+def test_gates(scores, batch, device):
+    rng = np.random.default_rng(7)
+    weights = expert_weights(rng)
+    gates = {
+        "nothing": np.zeros(EXPERTS),
+        "ties": [1, 1, 0, 1, 0],
+        "nan": [0, 1, np.nan, 0, 0.5],
+        "negative zero": [-0.0, 2, 0, -1, -2],
+    }[scores]
+    x = rng.standard_normal((batch, WIDTH)).astype(np.float32)
+    inputs = [x, np.tile(np.float32(gates), (batch, 1))]
+    model = gated_model(batch, 2, weights)
+    dense, _ = run(model, inputs, device, experts=OFF)
+    for output in run(model, inputs, device, experts=ON)[0]:
+        np.testing.assert_array_equal(np.isnan(output), np.isnan(dense[0]))
+        assert_close(np.nan_to_num(output), np.nan_to_num(dense[0]), "fp32", WIDTH, scores)
+        if scores == "nothing":
+            assert not output.any()
+
+
+def test_experts_that_are_not_chosen_may_be_infinite(device):
+    rng = np.random.default_rng(8)
+    weights = expert_weights(rng)
+    weights[3] = np.nan
+    x = rng.standard_normal((2, WIDTH)).astype(np.float32)
+    inputs = [x, np.float32([[3, 2, 0, 0, 1], [2, 3, 1, 0, 0]])]
+    model = gated_model(2, 2, weights)
+    assert np.isnan(run(model, inputs, device, experts=OFF)[0][0]).all()
+    clean = weights.copy()
+    clean[3] = 0
+    wanted = stock(gated_model(2, 2, clean), inputs)
+    assert_close(run(model, inputs, device, experts=ON)[0][0], wanted, "fp32", WIDTH, "skipped")
+    inputs[1][1, 3] = 9
+    output = run(model, inputs, device, experts=ON)[0][0]
+    assert not np.isnan(output[0]).any()
+    assert np.isnan(output[1]).all()
+
+
+def test_choice_changes_from_one_inference_to_the_next(device):
+    rng = np.random.default_rng(9)
+    model = gated_model(2, 1, expert_weights(rng))
+    delegate = clgpu_delegate.load(device=device)
+    interpreter = make_interpreter(op_runtime(), model, [delegate])
+    for _ in range(4):
+        inputs = [rng.standard_normal((2, n)).astype(np.float32) for n in (WIDTH, EXPERTS)]
+        output = run_interpreter(interpreter, inputs)[0]
+        assert_close(output, stock(model, inputs), "fp32", WIDTH, "")
+
+
+def test_batch_may_change(device):
+    rng = np.random.default_rng(10)
+    weights = expert_weights(rng)
+    small, large = gated_model(1, 2, weights), gated_model(4, 2, weights)
+    inputs = [rng.standard_normal((4, n)).astype(np.float32) for n in (WIDTH, EXPERTS)]
+    delegate = clgpu_delegate.load(device=device)
+    interpreter = make_interpreter(op_runtime(), large, [delegate])
+    assert_close(run_interpreter(interpreter, inputs)[0], stock(large, inputs), "fp32", WIDTH, "")
+    one = [array[:1] for array in inputs]
+    output = run_interpreter(interpreter, one, {i: array.shape for i, array in enumerate(one)})[0]
+    assert_close(output, stock(small, one), "fp32", WIDTH, "")
+
+
+@pytest.mark.parametrize("precision", ["fp32", "fp16"])
+@pytest.mark.parametrize("batch", [1, 8])
+@pytest.mark.parametrize(
+    ("name", "sizes"),
+    [
+        ("imagenet_moe", {"size": 67, "experts": 6, "chosen": 2, "classes": 10}),
+        ("decoder_moe", {"width": 36, "hidden": 20, "experts": 7, "chosen": 3, "form": "gathered"}),
+        ("decoder_moe", {"width": 36, "hidden": 20, "experts": 7, "chosen": 3, "form": "dense"}),
+    ],
+)
+def test_networks(name, sizes, batch, precision, device):
+    model = networks.build(name, batch, **sizes)
+    inputs = networks.sample_inputs(model, 1)
+    wanted = stock(model, inputs)
+    for experts in (OFF, ON):
+        outputs, explanation = run(model, inputs, device, experts=experts, precision=precision)
+        assert all(node.claimed for node in explanation.nodes)
+        taken = {s.pass_name for s in explanation.steps if s.outcome == "applied"}
+        assert (not taken.isdisjoint({"skip_experts", "gather_experts"})) == (experts == ON)
+        for output in outputs:
+            assert relative_l2(output, wanted) < MODEL_L2[precision], experts
+
+
+def test_forms_of_a_decoder_are_the_same_network():
+    sizes = {"width": 36, "hidden": 20, "experts": 7, "chosen": 3}
+    models = [
+        networks.build("decoder_moe", 3, form=form, **sizes) for form in ("dense", "gathered")
+    ]
+    inputs = networks.sample_inputs(models[0], 1)
+    assert_close(stock(models[0], inputs), stock(models[1], inputs), "fp32", 36, "")
