@@ -9,6 +9,7 @@
 // Macros    WARPS     1..16   warps of a work-group
 //           ROWS      1..8    rows; up to 4 with SPLIT
 //           SPLIT     0|1     1: src is float, and each element the sum of two halves: 22 bits of mantissa
+//           DEPTH     multiple of 64  depth
 //           BITS      4|8|16  of a weight: integers, or half
 //           BLOCKS    0|1     1: `block` elements of a row share a scale; SCALED is 0
 //           MMA_TYPE  0       see common/mma.cl
@@ -81,63 +82,69 @@ uint4 left_of(uint w) {
   left_of((j) == 0 ? (w)[0].s0 : (j) == 1 ? (w)[0].s1 : (j) == 2 ? (w)[0].s2 : (w)[0].s3)
 #endif
 
-#if SPLIT
-// The halves nearest to floats or, `rest`, to what these leave over.
-uint4 halves_of(float8 v, int rest) {
-  v = select(v, (float8)(65504.0f), v > 65504.0f);
-  v = select(v, (float8)(-65504.0f), v < -65504.0f);
-  uint4 h = (uint4)(to_halves(v.s0, v.s1), to_halves(v.s2, v.s3), to_halves(v.s4, v.s5),
-                    to_halves(v.s6, v.s7));
-  if (rest) {
-    v -= (float8)(from_halves(h.s0), from_halves(h.s1), from_halves(h.s2), from_halves(h.s3));
-    h = (uint4)(to_halves(v.s0, v.s1), to_halves(v.s2, v.s3), to_halves(v.s4, v.s5),
-                to_halves(v.s6, v.s7));
-  }
-  return h;
-}
-#define RIGHT_T float8
-#define RIGHT(v) halves_of(v, g >= ROWS)
-#else
-#define RIGHT_T uint4
-#define RIGHT(v) (v)
-#endif
+#define PITCH (DEPTH + 8)  // halves of a row in local memory; rows begin at different banks
+
+// Reads of a warp from step `from` on; steps past the end read the last one.
+#define READ_STEPS(from)                                                 \
+  do {                                                                   \
+    _Pragma("unroll") for (int a = 0; a < AHEAD; ++a) {                  \
+      _Pragma("unroll") for (int i = 0; i < READS; ++i) next[a][i] =     \
+          packed[(min((from) + a * WARPS, steps - 1) * READS + i) * 32]; \
+    }                                                                    \
+  } while (0)
 
 __kernel __attribute__((reqd_work_group_size(WARPS * 32, 1, 1))) void fully_connected_warps(
     __global const SRC_T *src, __global const uint4 *packed,
     BLOCK_SCALES_PARAM BIAS_PARAM RESIDUAL_PARAM RESULT_PARAM int rows, int cols,
     int depth BLOCK_PARAM) {
+  LOCAL_LINES(uint, right, PARTS * PITCH / 2);
   LOCAL_ARRAY(float, partial, WARPS * 16 * PARTS);
   const int item = get_local_id(0);
   const int lane = item % 32, warp = item / 32;
   const int g = lane / 4, q = lane % 4;
   const int n0 = get_group_id(0) * 16;
-  const int steps = depth / STEP;
+  const int steps = DEPTH / STEP;
   packed += (size_t)get_group_id(0) * steps * (READS * 32) + lane;
-  src += g % ROWS * depth + q * 8;
+  // A warp reads several steps at once, the first ones while src arrives.
+  uint4 next[AHEAD][READS];
+  READ_STEPS(warp);
+  for (int i = item; i < ROWS * DEPTH / 2; i += WARPS * 32) {
+    const int m = i / (DEPTH / 2), at = m * (PITCH / 2) + i % (DEPTH / 2);
+#if SPLIT
+    float2 v = vload2(i, src);
+    v = select(v, (float2)(65504.0f), v > 65504.0f);
+    v = select(v, (float2)(-65504.0f), v < -65504.0f);
+    right[at] = to_halves(v.s0, v.s1);
+    v -= from_halves(right[at]);
+    right[at + ROWS * (PITCH / 2)] = to_halves(v.s0, v.s1);
+#else
+    right[at] = ((__global const uint *)src)[i];
+#endif
+  }
+  barrier(CLK_LOCAL_MEM_FENCE);
+
   float4 sum = 0.0f, other = 0.0f;
 #if BLOCKS
-  const int blocks = depth / block;
+  const int blocks = DEPTH / block;
   const int first = min(n0 + g, cols - 1) * blocks, second = min(n0 + g + 8, cols - 1) * blocks;
 #endif
   for (int s = warp; s < steps; s += WARPS * AHEAD) {
-    // All reads of several steps come first: a warp waits for memory once.
     uint4 w[AHEAD][READS];
-    RIGHT_T x[AHEAD][2];
 #pragma unroll
     for (int a = 0; a < AHEAD; ++a) {
-      const int at = s + a * WARPS;
 #pragma unroll
-      for (int i = 0; i < READS; ++i) w[a][i] = packed[(min(at, steps - 1) * READS + i) * 32];
-      // Rows that do not exist, and steps past the end, are zero.
-      x[a][0] = x[a][1] = 0;
-      if (g < PARTS && at < steps) {
-        x[a][0] = *(__global const RIGHT_T *)(src + at * STEP);
-        x[a][1] = *(__global const RIGHT_T *)(src + at * STEP + 32);
-      }
+      for (int i = 0; i < READS; ++i) w[a][i] = next[a][i];
     }
+    READ_STEPS(s + WARPS * AHEAD);
 #pragma unroll
     for (int a = 0; a < AHEAD; ++a) {
-      const uint4 x0 = RIGHT(x[a][0]), x1 = RIGHT(x[a][1]);
+      const int at = min(s + a * WARPS, steps - 1) * STEP;
+      // Rows that do not exist, and steps past the end, are zero.
+      uint4 x0 = 0, x1 = 0;
+      if (g < PARTS && s + a * WARPS < steps) {
+        x0 = *(__local const uint4 *)(right + (g * PITCH + at + q * 8) / 2);
+        x1 = *(__local const uint4 *)(right + (g * PITCH + at + 32 + q * 8) / 2);
+      }
 #if BLOCKS
       float4 low = 0.0f, high = 0.0f;
 #else
@@ -152,7 +159,7 @@ __kernel __attribute__((reqd_work_group_size(WARPS * 32, 1, 1))) void fully_conn
       left = LEFT(w[a], 3);
       MMA(high, left, x1.s2, x1.s3);
 #if BLOCKS
-      const int k = min(s + a * WARPS, steps - 1) * STEP, at0 = k / block, at1 = (k + 32) / block;
+      const int at0 = at / block, at1 = (at + 32) / block;
       sum +=
           low * (float4)((float2)(block_scales[first + at0]), (float2)(block_scales[second + at0]));
       sum += high *

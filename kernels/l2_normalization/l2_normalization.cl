@@ -39,6 +39,7 @@ __kernel __attribute__((reqd_work_group_size(ROWS * WG, 1, 1))) void l2_normaliz
   src += (size_t)row * cols;
   dst += (size_t)row * cols;
   float sum = 0.0f;
+#pragma unroll 4
   for (int c = item; c < end; c += WG) {
     const float x = LOAD(SRC_T, src, c);
     sum += x * x;

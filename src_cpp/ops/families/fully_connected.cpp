@@ -202,9 +202,12 @@ std::vector<kernel::Candidate> warps(const NodeContext& node, const Products& si
   const bool bytes = weights.storage == DType::kI8;
   const bool split = node.input(kSrc).storage == DType::kF32;
   const int most_rows = split ? 4 : 8;
+  constexpr std::int64_t kMostBytes = 40 << 10;  // of local memory, with some left for the sums
+  const std::int64_t row_bytes = (size.depth + 8) * 2 * (split ? 2 : 1);
   if (!device.mma_f16 || quantized(node) || is_hybrid(node) || (split && !node.allows_half()) ||
-      !weights.is_constant() || size.rows > most_rows || size.depth % kStep != 0 ||
-      !(bytes || weights.storage == DType::kF16) || block_of(node) % (kStep / 2) != 0)
+      !weights.is_constant() || size.rows > most_rows || size.rows * row_bytes > kMostBytes ||
+      size.depth % kStep != 0 || !(bytes || weights.storage == DType::kF16) ||
+      block_of(node) % (kStep / 2) != 0)
     return {};
   kernel::Candidate candidate{"warps", {}, {}};
   candidate.tensor_cores = true;
@@ -221,7 +224,7 @@ std::vector<kernel::Candidate> warps(const NodeContext& node, const Products& si
                             "fully_connected_warps", {false, true, false});
   set_blocks(launch, block_of(node));
   launch.macro("WARPS", kWarps).macro("ROWS", size.rows).macro("BITS", bits).macro("MMA_TYPE", 0);
-  launch.macro("SPLIT", split ? 1 : 0);
+  launch.macro("SPLIT", split ? 1 : 0).macro("DEPTH", size.depth);
   launch.range({uz(groups) * kWarps * 32}, {kWarps * 32});
   return {candidate};
 }
