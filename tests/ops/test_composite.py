@@ -68,6 +68,8 @@ CASES = {
     "one_head_of_keys": ((1, 5, 9, 6, 1, 8), False),
     "equal_heads": ((2, 7, 7, 3, 3, 8), True),
     "odd": ((1, 3, 33, 2, 1, 5, 19), False),
+    "long": ((1, 1, 300, 6, 2, 32), True),
+    "shared_lanes": ((2, 2, 130, 6, 3, 16, 24), True),
 }
 
 
@@ -101,6 +103,23 @@ def test_a_mask_may_differ_by_head_and_open_the_last_keys_only(device, rng):
     expected = attention(*inputs, mask, scale=0.5)
     model = model_of([*inputs, mask], 0.5)
     check(model, [*inputs, mask], [expected], device=device, precision="fp32", accumulation=158)
+
+
+@pytest.mark.parametrize("engine", ["rows_1|rows_4", "split_1|split_4", "vectors_16", "lanes_8"])
+def test_masked_keys_are_not_read(engine, device, rng):
+    """What a cache of keys holds behind the last position may be anything."""
+    inputs = operands(rng, 1, 1, 200, 4, 2, 32)
+    mask = np.zeros((1, 1, 1, 200), np.float32)
+    mask[..., 100:] = -np.inf
+    expected = attention(*inputs, mask, scale=0.5)
+    inputs[1][:, 100:] = np.nan
+    model = model_of([*inputs, mask], 0.5)
+    delegate = clgpu_delegate.load(device=device, engines={"composite": f"{engine}|auto"})
+    interpreter = make_interpreter(op_runtime(), model, [delegate])
+    (got,) = run_interpreter(interpreter, [*inputs, mask])
+    (node,) = delegate.explain().nodes
+    assert node.candidate in engine.split("|")
+    np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-5)
 
 
 def test_large_scores_do_not_overflow(device, rng):
