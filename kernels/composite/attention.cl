@@ -91,6 +91,13 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void composite_attentio
   barrier(CLK_LOCAL_MEM_FENCE);
 
   float largest[ROWS], total[ROWS], sums[ROWS][PARTS];
+#if MASK
+  int of_mask[ROWS];
+  for (int r = 0; r < ROWS; ++r) {
+    const int row = min(first + r, rows - 1);
+    of_mask[r] = batch * mb + (head * share + row % share) * mn + row / share * mt;
+  }
+#endif
   for (int r = 0; r < ROWS; ++r) {
     largest[r] = -INFINITY;
     total[r] = 0.0f;
@@ -106,10 +113,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void composite_attentio
     if (reads) {
       reads = false;
       for (int r = 0; r < ROWS; ++r) {
-        const int row = min(first + r, rows - 1);
-        added[r] =
-            LOAD(MASK_T, mask,
-                 batch * mb + (head * share + row % share) * mn + row / share * mt + key * ms);
+        added[r] = LOAD(MASK_T, mask, of_mask[r] + key * ms);
         reads = reads || !MASKED(added[r]);
       }
     }

@@ -55,9 +55,15 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void composite_vectors(
 
   VECTOR query[ROWS][DEPTH / VEC], sums[ROWS][COLS / VEC];
   float largest[ROWS], total[ROWS];
+#if MASK
+  int of_mask[ROWS];
+#endif
   for (int r = 0; r < ROWS; ++r) {
     const int row = min(first + r, rows - 1);  // rows past the end are not stored
     const int at = (batch * queries + row / share) * heads + head * share + row % share;
+#if MASK
+    of_mask[r] = batch * mb + (head * share + row % share) * mn + row / share * mt;
+#endif
     for (int d = 0; d < DEPTH / VEC; ++d)
       query[r][d] = scale * LOAD_VECTOR(Q_T, q, at * DEPTH + d * VEC);
     for (int c = 0; c < COLS / VEC; ++c) sums[r][c] = 0.0f;
@@ -66,7 +72,15 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void composite_vectors(
   }
   for (int begin = part * chunk; begin < end; begin += KEYS) {
     float score[ROWS][KEYS];
-    bool any = false;
+    bool some = false;
+#if MASK && !HALF_MASK
+    // Most blocks of a long cache are masked as a whole.
+    if (ms == 1 && begin + KEYS <= end) {
+      int16 open = 0;
+      for (int r = 0; r < ROWS; ++r) open |= LOAD16(MASK_T, mask, of_mask[r] + begin) != -INFINITY;
+      if (!any(open)) continue;
+    }
+#endif
     for (int j = 0; j < KEYS; ++j) {
       const int key = begin + j;
       bool reads = key < end;
@@ -75,20 +89,17 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void composite_vectors(
       if (reads) {
         reads = false;
         for (int r = 0; r < ROWS; ++r) {
-          const int row = min(first + r, rows - 1);
-          added[r] =
-              LOAD(MASK_T, mask,
-                   batch * mb + (head * share + row % share) * mn + row / share * mt + key * ms);
+          added[r] = LOAD(MASK_T, mask, of_mask[r] + key * ms);
           reads = reads || !MASKED(added[r]);
         }
       }
 #endif
       if (!reads) {
         for (int r = 0; r < ROWS; ++r) score[r][j] = key < end ? LEAST : -INFINITY;
-        any = any || (HALF_MASK && key < end);
+        some = some || (HALF_MASK && key < end);
         continue;
       }
-      any = true;
+      some = true;
       VECTOR products[ROWS];
       for (int r = 0; r < ROWS; ++r) products[r] = 0.0f;
       const int at = ((batch * keys + key) * key_heads + head) * DEPTH;
@@ -103,7 +114,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void composite_vectors(
 #endif
       }
     }
-    if (!any) continue;
+    if (!some) continue;
     for (int r = 0; r < ROWS; ++r) {
       float larger = largest[r];
       for (int j = 0; j < KEYS; ++j) larger = fmax(larger, score[r][j]);

@@ -71,6 +71,8 @@ CASES = {
     # Tiles of tensor cores: several, and parts of one.
     "tiles": ((2, 50, 150, 6, 2, 64), True),
     "wide_tiles": ((1, 67, 130, 2, 2, 128), False),
+    "long": ((1, 1, 300, 6, 2, 32), True),
+    "shared_lanes": ((2, 2, 130, 6, 3, 16, 24), True),
 }
 
 
@@ -114,6 +116,23 @@ def test_a_causal_mask_hides_whole_tiles(hidden, device, precision, rng):
     expected = attention(*inputs, mask, scale=0.125)
     model = model_of([*inputs, mask], 0.125)
     check(model, [*inputs, mask], [expected], device=device, precision=precision, accumulation=214)
+
+
+@pytest.mark.parametrize("engine", ["rows_1|rows_4", "split_1|split_4", "vectors_16", "lanes_8"])
+def test_masked_keys_are_not_read(engine, device, rng):
+    """What a cache of keys holds behind the last position may be anything."""
+    inputs = operands(rng, 1, 1, 200, 4, 2, 32)
+    mask = np.zeros((1, 1, 1, 200), np.float32)
+    mask[..., 100:] = -np.inf
+    expected = attention(*inputs, mask, scale=0.5)
+    inputs[1][:, 100:] = np.nan
+    model = model_of([*inputs, mask], 0.5)
+    delegate = clgpu_delegate.load(device=device, engines={"composite": f"{engine}|auto"})
+    interpreter = make_interpreter(op_runtime(), model, [delegate])
+    (got,) = run_interpreter(interpreter, [*inputs, mask])
+    (node,) = delegate.explain().nodes
+    assert node.candidate in engine.split("|")
+    np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-5)
 
 
 def test_large_scores_do_not_overflow(device, rng):

@@ -25,6 +25,11 @@ struct Sizes {
   ir::Shape scores() const { return ir::Shape({batches, heads, queries, keys}); }
 };
 
+/// Rows that share what is read of the keys.
+constexpr std::int64_t kMostRows = 8;
+/// Of a work-group whose work-items share keys.
+constexpr int kMostItems = 128;
+
 /// Types, and the buffers that all kernels read.
 void set_operands(kernel::Launch& launch, const NodeContext& node) {
   const bool masked = node.has_input(kMask);
@@ -90,10 +95,33 @@ std::int64_t chunk_of(const Sizes& size, std::int64_t rows, std::int64_t step,
   return round_up(ceil_div(size.keys, chunks), step);
 }
 
+/// Several work-items share a key; for heads of which 16 divides the elements.
+kernel::Candidate in_lanes(const NodeContext& node, const Sizes& size, const DeviceInfo& device) {
+  const int lanes = size.depth % 32 == 0 ? 8 : 4;
+  const auto items = static_cast<std::int64_t>(group_of(device.is_cpu() ? 32 : kMostItems, device));
+  const std::int64_t rows = std::min(kMostRows, size.rows());
+  const std::int64_t chunk = chunk_of(size, rows, items / lanes, 4 * device.compute_units);
+  const std::int64_t chunks = ceil_div(size.keys, chunk);
+  kernel::Candidate candidate{"lanes_" + std::to_string(lanes), {}, {}};
+  kernel::Launch launch("composite/lanes.cl", "composite_lanes");
+  launch.macro("ROWS", rows).macro("WG", items).macro("LANES", lanes);
+  launch.macro("DEPTH", size.depth).macro("PARTS", ceil_div(size.cols, items));
+  set_operands(launch, node);
+  launch.scratch_out(0).i32(size.queries).i32(size.keys).i32(size.heads).i32(size.key_heads);
+  push_strides(launch.i32(size.cols), node, size);
+  launch.i32(chunk);
+  launch.range(
+      {uz(ceil_div(size.rows(), rows) * chunks * items), uz(size.key_heads), uz(size.batches)},
+      {uz(items)});
+  candidate.launches.push_back(launch);
+  merge(candidate, node, size, chunks);
+  return candidate;
+}
+
 /// Work-items on their own, with vectors of `vec` elements.
 kernel::Candidate in_vectors(const NodeContext& node, const Sizes& size, const DeviceInfo& device,
                              int vec) {
-  constexpr std::int64_t kMostRows = 8, kStep = 16;
+  constexpr std::int64_t kStep = 16;
   const std::int64_t rows = std::min(kMostRows, size.rows());
   const std::int64_t chunk = chunk_of(size, rows, 4 * kStep, 4 * device.compute_units);
   const std::int64_t chunks = ceil_div(size.keys, chunk);
@@ -195,6 +223,13 @@ std::vector<kernel::Candidate> attention(const NodeContext& node, const DeviceIn
   if (chunk < size.keys && rows * ceil_div(size.cols, items) <= 64 &&
       uz(rows * (size.depth + items) * 4) <= device.local_bytes / 2) {
     list.insert(device.is_cpu() ? list.end() : list.begin(), tiled(node, size, rows, items, chunk));
+  }
+  constexpr int kMostElements = 512;  // of a head in local memory
+  if (size.rows() <= kMostRows && size.depth % 16 == 0 &&
+      std::max(size.depth, size.cols) <= kMostElements &&
+      uz(kMostRows * (size.depth + kMostItems + kMostItems / 4) * 4) <= device.local_bytes / 2) {
+    const bool first = !device.is_cpu() && chunk < size.keys;
+    list.insert(first ? list.begin() : list.end(), in_lanes(node, size, device));
   }
   if (device.is_cpu()) {
     constexpr int kMostFloats = 256;  // of a row in private memory
