@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import heapq
 import os
-import queue
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -86,7 +85,7 @@ class Measured:
 
 
 class Session:
-    """Loads items side by side in several processes, then times them one at a time.
+    """Prepares items side by side in several processes, then loads and times them one at a time.
 
     Parameters
     ----------
@@ -103,7 +102,7 @@ class Session:
     rounds
         At most.
     processes
-        That load items side by side; None: half the processors, at most 8.
+        That prepare items side by side; None: half the processors, at most 8.
     plans
         Whether the facts of this build's items have their plans.
     say
@@ -155,29 +154,32 @@ class Session:
     # ------------------------------------------------------------------ loading
 
     def _load(self) -> None:
-        """Run the threads that prepare items, and one for each build that then loads them."""
-        ready: dict[str, queue.Queue[Item | None]] = {b.name: queue.Queue() for b in self._builds}
+        """Prepare all items side by side, then load them one at a time.
+
+        While it loads, the delegate times kernels against each other, chains among them: other
+        processes must not use the device.
+        """
         tasks = _Tasks(self._items, self._builds)
         threads = [
-            threading.Thread(target=self._prepare, args=(tasks, ready), daemon=True)
+            threading.Thread(target=self._prepare, args=(tasks,), daemon=True)
             for _ in range(min(self._processes, len(self._items) * len(self._builds)))
         ]
-        holders = [
-            threading.Thread(target=self._hold_all, args=(b, ready[b.name]), daemon=True)
-            for b in self._builds
-        ]
-        for thread in [*threads, *holders]:
+        for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
         self._say(f"{self._elapsed():.0f} s: all programs are compiled")
-        for waiting in ready.values():
-            waiting.put(None)
-        for thread in holders:
-            thread.join()
+        for item in self._items:
+            for build in self._builds:
+                if self._results[build.name][item.name].error:
+                    continue
+                if self._elapsed() > _LOADING * self._limit_s:
+                    self._fail(build.name, item, f"not loaded {TOO_LATE}")
+                    continue
+                self._guarded(build, item, self._hold)
         self._say(f"{self._elapsed():.0f} s: all items are loaded")
 
-    def _prepare(self, tasks: _Tasks, ready: dict[str, queue.Queue[Item | None]]) -> None:
+    def _prepare(self, tasks: _Tasks) -> None:
         workers: dict[str, Worker] = {}
         while (task := tasks.take()) is not None:
             name = task.build.name
@@ -191,8 +193,6 @@ class Session:
                     workers.pop(name).close()
                 self._fail_task(task, str(failure))
             finally:
-                if task.item is not None:
-                    ready[name].put(task.item)
                 tasks.done(task)
         for worker in workers.values():
             worker.close()
@@ -209,15 +209,6 @@ class Session:
             workers[name].ask("build", self._patience(), model=task.model)
         else:
             workers[name].ask("prepare", self._patience(), item=dataclasses.asdict(task.item))
-
-    def _hold_all(self, build: Build, ready: queue.Queue[Item | None]) -> None:
-        while (item := ready.get()) is not None:
-            if self._results[build.name][item.name].error:
-                continue
-            if self._elapsed() > _LOADING * self._limit_s:
-                self._fail(build.name, item, f"not loaded {TOO_LATE}")
-                continue
-            self._guarded(build, item, self._hold)
 
     def _hold(self, build: Build, item: Item) -> None:
         """Load an item into the timed process, just for one timing: memory is short."""

@@ -275,6 +275,10 @@ class Delegate:
         """See `clgpu_delegate.tune`; of the model it was last given."""
         return self._native.tune(budget, again, progress)
 
+    def _leave_winners(self) -> None:
+        """Record that the tuned kernels of the model it was last given are slower together."""
+        self._native.leave_winners()
+
     def __repr__(self) -> str:
         settings = "".join(f", {k}={v!r}" for k, v in self._options.as_delegate_dict().items())
         return f"<clgpu_delegate.Delegate on {self.device.name}{settings}>"

@@ -33,7 +33,7 @@ BLOCK = 32
 
 _EPSILON = 1e-5  # of the normalisations
 _THETA = 10000.0  # wavelengths of the rotations are up to this, times 2 pi
-_MASKED = -1e9  # added to the scores of later positions
+_MASKED = -np.inf  # added to the scores of later positions
 _PIECE = 1 << 22  # elements that are drawn at once
 _LEVELS = {"int8": 127, "int4": 7, "int4_blocks": 7}  # the largest stored number
 

@@ -120,6 +120,10 @@ class Tuning(Shown):
     after_seconds: float
     """Device time of an inference with the winners."""
 
+    used: bool
+    """Whether later delegates use winners. They do not where these, each the fastest alone, are
+    slower together than the default kernels, as where launches run as stages of one kernel."""
+
     notes: tuple[str, ...]
     """As in `Explanation`: kernels that do not work, and the like."""
 
@@ -173,12 +177,15 @@ class Tuning(Shown):
             f"{self.before_seconds * 1e3:.3f} ms before, "
             f"{self.after_seconds * 1e3:.3f} ms after, {self.gain:.2f}x"
         )
+        if not self.used and self.left < len(self.layers):
+            lines.append("the winners are slower together: the default kernels stay in use")
         return Group(table.fitting(2), *map(Text, lines))
 
     def __str__(self) -> str:
         return as_text(self)
 
 
+_SLOWER = 1.05  # times the default kernels' time; less is noise
 _UNITS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600}
 _TIME = re.compile(r"\s*(\d+(?:\.\d*)?)\s*(s|m|min|h|)\s*")
 
@@ -342,9 +349,15 @@ def tune(
     del interpreter
     standard = Delegate(dataclasses.replace(options, tuning="off"))
     interpreters = [prepared(standard), prepared(delegate)]
-    before, after = device_times(standard, delegate)
-    del interpreters
     explanation = delegate.explain()
+    before, after = device_times(standard, delegate)
+    used = any(node.chosen == "tuned" for node in explanation.nodes)
+    if used and after > _SLOWER * before:
+        before, after = device_times(standard, delegate)  # another process may have disturbed
+        used = after <= _SLOWER * before
+        if not used:
+            delegate._leave_winners()
+    del interpreters
     return Tuning(
         model=os.fspath(model),
         device=explanation.device,
@@ -352,6 +365,7 @@ def tune(
         layers=tuple(_layer(entry) for entry in layers),
         before_seconds=before,
         after_seconds=after,
+        used=used,
         notes=explanation.notes,
         arithmetic=explanation.arithmetic,
     )

@@ -54,6 +54,12 @@ uint local_address(__local const void *p) { return (uint)(size_t)p; }
                  : "=r"((r).s0), "=r"((r).s1), "=r"((r).s2), "=r"((r).s3)           \
                  : "r"(address)                                                     \
                  : "memory")
+// The same with each matrix of 8 x 8 halves transposed.
+#define LDMATRIX_X4_TRANSPOSED(r, address)                                                \
+  __asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];" \
+                 : "=r"((r).s0), "=r"((r).s1), "=r"((r).s2), "=r"((r).s3)                 \
+                 : "r"(address)                                                           \
+                 : "memory")
 #define LDMATRIX_X2(r, address)                                             \
   __asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];" \
                  : "=r"((r).s0), "=r"((r).s1)                               \
@@ -81,6 +87,26 @@ float2 from_halves(uint bits) {
         : "=f"(v.s0), "=f"(v.s1)
         : "r"(bits));
   return v;
+}
+
+// The 32 bits that lane ^ `bits` of the warp gives.
+uint shuffle_xor(uint value, uint bits) {
+  uint other;
+  __asm volatile("shfl.sync.bfly.b32 %0, %1, %2, 31, 0xffffffff;"
+                 : "=r"(other)
+                 : "r"(value), "r"(bits));
+  return other;
+}
+
+// Whether it is true, not 0, for all lanes of the warp.
+uint warp_all(uint truth) {
+  uint all;
+  __asm volatile(
+      "{.reg .pred p; setp.ne.u32 p, %1, 0; vote.sync.all.pred p, p, 0xffffffff; "
+      "selp.u32 %0, 1, 0, p;}"
+      : "=r"(all)
+      : "r"(truth));
+  return all;
 }
 
 // Copies 4, 8 or 16 bytes to local memory; source and destination are aligned to that size. If `valid`

@@ -17,7 +17,7 @@
 //           FILTER_H, FILTER_W  1..5  of the depthwise convolution, not dilated
 //           STRIDE_H, STRIDE_W  1|2   likewise
 //           DEPTH_BIAS     0|1      1: there is a parameter depth_bias
-//           DEPTH_ACT      0..12    activation of mid, see common/activation.cl
+//           DEPTH_ACT      0..13    activation of mid, see common/activation.cl
 //           SRC_T, DEPTH_T, DEPTH_BIAS_T, PACKED_T, DST_T  float|half  element types
 //           REFLECT  0|1  values outside of the image: 0 zero, 1 mirrored; see common/border.cl
 //           and those of common/epilogue.cl

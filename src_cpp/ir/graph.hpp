@@ -33,6 +33,7 @@ struct Graph {
   std::vector<int> inputs;   ///< tensors uploaded for each run
   std::vector<int> outputs;  ///< tensors downloaded after each run
   bool allows_tf32 = false;  ///< factors of products may be rounded to TF32: 10 bits of mantissa
+  bool allows_half = false;  ///< ... and end at the largest half, 65504
   std::vector<Step> steps;   ///< what the passes have done so far, in order
 
   const Tensor& tensor(int id) const { return tensors[uz(id)]; }

@@ -32,6 +32,7 @@ enum class Activation : int {
   kElu = 10,
   kGelu = 11,
   kGeluTanh = 12,  ///< the tanh approximation
+  kSwish = 13,     ///< x * sigmoid(x)
 };
 
 /// What a node does to each result element after its own arithmetic.

@@ -598,14 +598,18 @@ class Reader {
     if (next() == '%') {
       definition();
     } else {
-      enum class Statement { kTf32, kInputs, kOutputs, kStep };
+      enum class Statement { kTf32, kHalf, kInputs, kOutputs, kStep };
       switch (choice<Statement>({{"tf32", Statement::kTf32},
+                                 {"half", Statement::kHalf},
                                  {"inputs", Statement::kInputs},
                                  {"outputs", Statement::kOutputs},
                                  {"step", Statement::kStep}},
                                 "%NUMBER or a statement")) {
         case Statement::kTf32:
           graph_.allows_tf32 = true;
+          break;
+        case Statement::kHalf:
+          graph_.allows_half = true;
           break;
         case Statement::kInputs:
           ids(graph_.inputs);

@@ -1,6 +1,7 @@
 // A graph as text, which can be read back: docs/architecture.md has an example.
 //
 //   tf32                                        Graph::allows_tf32
+//   half                                        Graph::allows_half
 //   %0: float32[1, 8, 8, 4] "image"             a tensor that no node writes
 //   %1: float32[4, 1, 1, 4] = const splat(0.5)  a constant
 //   inputs %0

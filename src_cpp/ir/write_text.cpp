@@ -108,6 +108,7 @@ class Writer {
         mentioned_[uz(tensor.placement->whole)] = true;
     }
     std::string text = graph_.allows_tf32 ? "tf32\n" : "";
+    if (graph_.allows_half) text += "half\n";
     for (std::size_t i = 0; i < graph_.tensors.size(); ++i) {
       if (!mentioned_[i] || written_[i]) continue;
       text += described(static_cast<int>(i));
@@ -301,8 +302,8 @@ class Writer {
 
 const std::vector<std::string>& activation_words() {
   static const std::vector<std::string> words = {
-      "none",        "relu",       "relu_n1_to_1", "relu6", "tanh", "sign_bit", "sigmoid",
-      "relu_0_to_1", "hard_swish", "leaky_relu",   "elu",   "gelu", "gelu_tanh"};
+      "none",        "relu",       "relu_n1_to_1", "relu6", "tanh", "sign_bit",  "sigmoid",
+      "relu_0_to_1", "hard_swish", "leaky_relu",   "elu",   "gelu", "gelu_tanh", "swish"};
   return words;
 }
 

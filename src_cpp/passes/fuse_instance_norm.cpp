@@ -1,16 +1,15 @@
 #include <algorithm>
-#include <cstring>
 #include <map>
 #include <optional>
 #include <set>
 
-#include "base/half.hpp"
 #include "base/index.hpp"
 #include "ops/families/binary.hpp"
 #include "ops/families/instance_norm.hpp"
 #include "ops/families/reduce.hpp"
 #include "ops/families/unary.hpp"
 #include "passes/pass.hpp"
+#include "passes/rewriting.hpp"
 
 namespace clgpu::passes {
 namespace {
@@ -42,21 +41,6 @@ struct Value {
   float epsilon = 0.0F;
   int scale = -1, bias = -1;  // tensors
 };
-
-// The value of a constant with one element.
-std::optional<float> number(const ir::Tensor& tensor) {
-  if (!tensor.is_constant() || tensor.shape.elements() != 1) return {};
-  const ir::Constant& constant = *tensor.constant;
-  if (constant.dtype == DType::kF16) {
-    std::uint16_t half = 0;
-    std::memcpy(&half, constant.data, sizeof half);
-    return half_to_float(half);
-  }
-  if (constant.dtype != DType::kF32) return {};
-  float value = 0;
-  std::memcpy(&value, constant.data, sizeof value);
-  return value;
-}
 
 // The values of the tensors that are computed from an image and its mean.
 class Follower {
@@ -159,7 +143,7 @@ class Follower {
       case BinaryOp::kAdd:
         if (is(a, Form::kVariance)) {
           // Without an epsilon, a constant image has no result.
-          const auto epsilon = number(graph_.tensor(b));
+          const auto epsilon = number_of(graph_.tensor(b));
           if (epsilon && *epsilon > 0) return Value{Form::kShifted, *epsilon};
         }
         if (is(a, Form::kScaled) && is(b, Form::kOffset) && alike(a, b))

@@ -46,6 +46,21 @@ void keep_half_constants(ir::Graph& graph);
 /// become one node (the family instance_norm), in whatever form the converter has written them.
 void fuse_instance_norm(ir::Graph& graph);
 
+/// MUL, MEAN, RSQRT and so on that divide each row by the root of its mean square become one node,
+/// with the factors of the columns, if there are any.
+void fuse_rms_norm(ir::Graph& graph);
+
+/// Slices, products and sums that turn pairs of numbers of a row by angles become one node, as
+/// rotary embeddings of positions need it.
+void fuse_rotation(ir::Graph& graph);
+
+/// Two products of matrices with a SOFTMAX between them become one node that computes attention, so
+/// that no scores are stored, in whatever order converters have the axes.
+void fuse_attention(ir::Graph& graph);
+
+/// A product of a tensor and its sigmoid becomes the activation ir::Activation::kSwish.
+void fuse_swish(ir::Graph& graph);
+
 /// An activation that is the only reader of a node's result moves into that node's epilogue.
 void fuse_activation(ir::Graph& graph);
 

@@ -28,6 +28,10 @@ const std::vector<Pass>& pipeline() {
        }},
       {"keep_half_constants", [](G& graph, const O&, const D&) { keep_half_constants(graph); }},
       {"fuse_instance_norm", [](G& graph, const O&, const D&) { fuse_instance_norm(graph); }},
+      {"fuse_rms_norm", [](G& graph, const O&, const D&) { fuse_rms_norm(graph); }},
+      {"fuse_rotation", [](G& graph, const O&, const D&) { fuse_rotation(graph); }},
+      {"fuse_attention", [](G& graph, const O&, const D&) { fuse_attention(graph); }},
+      {"fuse_swish", [](G& graph, const O&, const D&) { fuse_swish(graph); }},
       {"fuse_activation", [](G& graph, const O&, const D&) { fuse_activation(graph); }},
       // Before an addition,
       {"fuse_lookup", [](G& graph, const O&, const D&) { fuse_lookup(graph); }},
@@ -60,8 +64,8 @@ const std::vector<Pass>& pipeline() {
 
 void run_pipeline(ir::Graph& graph, const PipelineOptions& options, const DeviceInfo& device) {
   // Halves have no more mantissa bits than TF32 numbers.
-  graph.allows_tf32 =
-      options.precision == Precision::kFp16 || options.precision == Precision::kTf32;
+  graph.allows_half = options.precision == Precision::kFp16;
+  graph.allows_tf32 = graph.allows_half || options.precision == Precision::kTf32;
   for (const Pass& pass : pipeline()) pass.run(graph, options, device);
   ir::verify(graph);
 }

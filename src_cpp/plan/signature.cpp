@@ -77,4 +77,12 @@ std::string engine_signature(const std::string& family, const kernel::Candidate&
   return digest.hex();
 }
 
+std::string combination(const Plan& plan) {
+  Digest digest;
+  for (const Choice& choice : plan.choices) {
+    if (!choice.signature.empty()) digest.add(choice.signature).add(choice.candidate);
+  }
+  return digest.hex();
+}
+
 }  // namespace clgpu::plan

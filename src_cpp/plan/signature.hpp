@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "kernel/launch.hpp"
+#include "plan/plan.hpp"
 
 namespace clgpu::plan {
 
@@ -18,5 +19,9 @@ std::string signature(const std::string& family, const std::vector<kernel::Candi
 /// SHA-256, hexadecimal, over what a candidate is, whatever it computes: family, name, and of each
 /// launch the kernel's text, entry and macros.
 std::string engine_signature(const std::string& family, const kernel::Candidate& candidate);
+
+/// SHA-256, hexadecimal, over the candidates that a plan has chosen together, for the choices that
+/// have a signature.
+std::string combination(const Plan& plan);
 
 }  // namespace clgpu::plan

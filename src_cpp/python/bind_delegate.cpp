@@ -256,7 +256,14 @@ void bind_delegate(py::module_& module) {
           py::arg("in_a_row") = runtime::Pace::kFirst,
           "Deletes the recordings, and records the given number of inferences in a row.")
       .def("tune", &tune, py::arg("budget"), py::arg("again"), py::arg("progress"),
-           "Measures the candidates of the layers of the model prepared last.");
+           "Measures the candidates of the layers of the model prepared last.")
+      .def(
+          "leave_winners",
+          [](NativeDelegate& self) {
+            const WithoutPython released;
+            self.state().tuning.leave_winners(self.state().ledger);
+          },
+          "Records that the tuned candidates of the model prepared last are slower together.");
   module.def("option_table", &option_table,
              "Key, default, allowed values and help of every option.");
   module.def("families", &families, "Name, operations and core flag of every op family.");

@@ -22,11 +22,14 @@ LIBRARY = next((path for path in LIBRARIES if path.is_file()), None)
 
 # Entries that only other devices can run, and why.
 EXEMPT = {
+    "composite_attention_nvidia": "inline PTX for NVIDIA's tensor cores",
     "conv2d_tensor_halo": "inline PTX for NVIDIA's tensor cores",
     "conv2d_tensor_halo_pack": "packs for conv2d_tensor_halo only",
     "device_chain": "probes work-groups that wait for each other, which looks like a race",
     "device_dot8": "probes devices that list dot products of int8; Oclgrind lists none",
     "device_half": "probes GPUs that do not list half arithmetic; Oclgrind is a CPU",
+    "fully_connected_warps": "inline PTX for NVIDIA's tensor cores",
+    "fully_connected_pack_warps": "packs for fully_connected_warps only",
     "device_mma": "inline PTX for NVIDIA's tensor cores",
     "separable_conv2d_fused_s8": "inline PTX for NVIDIA's tensor cores",
     "tensor_gemm": "inline PTX for NVIDIA's tensor cores",

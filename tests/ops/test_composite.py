@@ -68,6 +68,9 @@ CASES = {
     "one_head_of_keys": ((1, 5, 9, 6, 1, 8), False),
     "equal_heads": ((2, 7, 7, 3, 3, 8), True),
     "odd": ((1, 3, 33, 2, 1, 5, 19), False),
+    # Tiles of tensor cores: several, and parts of one.
+    "tiles": ((2, 50, 150, 6, 2, 64), True),
+    "wide_tiles": ((1, 67, 130, 2, 2, 128), False),
 }
 
 
@@ -101,6 +104,16 @@ def test_a_mask_may_differ_by_head_and_open_the_last_keys_only(device, rng):
     expected = attention(*inputs, mask, scale=0.5)
     model = model_of([*inputs, mask], 0.5)
     check(model, [*inputs, mask], [expected], device=device, precision="fp32", accumulation=158)
+
+
+@pytest.mark.parametrize("hidden", [-np.inf, -65504])
+def test_a_causal_mask_hides_whole_tiles(hidden, device, precision, rng):
+    inputs = operands(rng, 1, 150, 150, 4, 2, 64)
+    inputs[0] /= 4
+    mask = np.where(np.tri(150, dtype=bool), np.float32(0), np.float32(hidden))[None, None]
+    expected = attention(*inputs, mask, scale=0.125)
+    model = model_of([*inputs, mask], 0.125)
+    check(model, [*inputs, mask], [expected], device=device, precision=precision, accumulation=214)
 
 
 def test_large_scores_do_not_overflow(device, rng):

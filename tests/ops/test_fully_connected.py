@@ -23,6 +23,8 @@ CASES = [
     ((70, 40), 68),
     ((2, 3, 1, 5), 7),  # 2 rows of 15
 ]
+# Whole vectors, in two rounds of a work-group.
+LONG_CASES = [((1, 1320), 9), ((5, 1048), 6)]
 ACTIVATIONS = {
     "RELU": lambda x: np.maximum(x, 0),
     "RELU_N1_TO_1": lambda x: np.clip(x, -1, 1),
@@ -51,10 +53,11 @@ def one_op(x, weights, bias=None, keep=False, activation="NONE", shape=None):
 
 
 @pytest.mark.parametrize("precision", ["fp32", "fp16", "tf32"])
-def test_rows_times_weights_plus_bias(device, precision, rng):
+@pytest.mark.parametrize(("cases", "depth"), [(CASES, 65), (LONG_CASES, 1320)])
+def test_rows_times_weights_plus_bias(cases, depth, device, precision, rng):
     m = ModelMaker()
     inputs, expected = [], []
-    for i, (shape, cols) in enumerate(CASES):
+    for i, (shape, cols) in enumerate(cases):
         x, bias = draw(rng, *shape), draw(rng, cols)
         weights = draw(rng, cols, 15 if len(shape) > 2 else shape[-1])
         expected.append(reference(x, weights, bias if i % 2 else None))
@@ -63,7 +66,7 @@ def test_rows_times_weights_plus_bias(device, precision, rng):
         m.output(m.op("FULLY_CONNECTED", operands, expected[-1].shape))
         inputs.append(x)
     model = m.build()
-    check(model, inputs, expected, device=device, precision=precision, accumulation=65)
+    check(model, inputs, expected, device=device, precision=precision, accumulation=depth)
 
 
 def test_last_axis_is_replaced_where_dimensions_are_kept(device, precision, rng):
@@ -91,13 +94,14 @@ def test_weights_and_bias_computed_at_run_time(device, precision, rng):
     check(m.build(), arrays, [expected], device=device, precision=precision, accumulation=17)
 
 
-def test_half_weights(device, precision, rng):
-    x, weights = draw(rng, 3, 17), draw(rng, 5, 17).astype(np.float16)
+@pytest.mark.parametrize(("rows", "cols", "depth"), [(3, 5, 17), (1, 7, 1048), (2, 9, 40)])
+def test_half_weights(rows, cols, depth, device, precision, rng):
+    x, weights = draw(rng, rows, depth), draw(rng, cols, depth).astype(np.float16)
     m = ModelMaker()
     w = m.op("DEQUANTIZE", [m.constant(weights)], weights.shape, dtype=np.float32)
-    m.output(m.op("FULLY_CONNECTED", [m.input("x", x.shape), w], (3, 5)))
+    m.output(m.op("FULLY_CONNECTED", [m.input("x", x.shape), w], (rows, cols)))
     expected = reference(x, weights)
-    check(m.build(), [x], [expected], device=device, precision=precision, accumulation=17)
+    check(m.build(), [x], [expected], device=device, precision=precision, accumulation=depth)
 
 
 def test_rows_follow_a_resized_input(device, precision, rng):

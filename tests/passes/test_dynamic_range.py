@@ -108,7 +108,13 @@ def test_transposed_convolution(name, device, precision, rng):
 
 @pytest.mark.parametrize(
     ("rows", "cols", "depth", "per_channel", "asymmetric"),
-    [(1, 5, 65, True, False), (9, 33, 40, False, False), (3, 7, 40, True, True)],
+    [
+        (1, 5, 65, True, False),
+        (9, 33, 40, False, False),
+        (3, 7, 40, True, True),
+        (1, 9, 2064, True, False),  # whole vectors of 16, in two rounds of a work-group
+        (5, 6, 48, False, False),
+    ],
 )
 def test_fully_connected(rows, cols, depth, per_channel, asymmetric, device, precision, rng):
     product = Product(

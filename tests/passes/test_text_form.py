@@ -120,8 +120,8 @@ def test_passes_make_of_a_text_what_the_delegate_makes_of_the_model(precision):
     interpreter.allocate_tensors()
     assert not [n.reason for n in delegate.explain().nodes if not n.claimed]
     (before,), (expected,) = graphs_of(delegate, "before"), graphs_of(delegate, "after")
-    tf32 = "tf32\n" if precision == "fp16" else ""
-    assert after(tf32 + before, *PIPELINE, precision=precision, device="cpu") == expected
+    facts = "tf32\nhalf\n" if precision == "fp16" else ""
+    assert after(facts + before, *PIPELINE, precision=precision, device="cpu") == expected
     assert "step fuse_residual applied" in expected
 
 
@@ -132,7 +132,7 @@ def test_passes_make_of_a_text_what_the_delegate_makes_of_the_model(precision):
         ("[2]\ni", "[2\ni", "line 1, column 14: expected ',' or ']', found the end of the line"),
         ("[2]\ni", "[two]\ni", "line 1, column 13: expected an integer from -2147483648 to "),
         ("[2]\ni", "[2] size=3\ni", 'column 16: expected "NAME" or a fact of the tensor: tflite, '),
-        ("inputs", "imputs", "line 2, column 1: expected %NUMBER or a statement: tf32, inputs, "),
+        ("inputs", "imputs", "line 2, column 1: expected %NUMBER or a statement: tf32, half, inputs, "),
         ("softmax", "softmin", "line 3, column 18: expected a family: softmax, add, "),
         ("(%0)", "(%7)", "line 3, column 26: the tensor %7 is not described; expected %7: TYPE"),
         ("(%0)", "(%1)", "SOFTMAX reads %1 before it is written"),

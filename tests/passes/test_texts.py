@@ -104,6 +104,294 @@ def test_what_is_not_quite_a_normalisation_stays(old, new):
     assert_stays(NORMALISATION.replace(old, new), "fuse_instance_norm")
 
 
+# fuse_rms_norm
+
+ROWS = """
+%0: float32[2, 3, 8]
+%1: int32[1] = const [-1]
+%2: float32[1] = const [1e-06]
+%3: float32[8] = const [1, 2, 3, 4, 5, 6, 7, 8]
+inputs %0
+%4: float32[2, 3, 8] = binary(%0, %0) {op=mul} op=MUL node=0
+%5: float32[2, 3, 1] = reduce(%4, %1) {op=mean, axes=[-1], keep_dims=true} op=MEAN node=1
+%6: float32[2, 3, 1] = add(%5, %2) op=ADD node=2
+%7: float32[2, 3, 1] = unary(%6) {op=rsqrt} op=RSQRT node=3
+%8: float32[2, 3, 8] = binary(%0, %7) {op=mul} op=MUL node=4
+%9: float32[2, 3, 8] = binary(%8, %3) {op=mul} op=MUL node=5
+outputs %9
+"""
+
+
+def test_rows_over_the_roots_of_their_mean_squares_become_one_node():
+    expected = """
+    %0: float32[2, 3, 8]
+    %3: float32[8] = const [1, 2, 3, 4, 5, 6, 7, 8]
+    inputs %0
+    %9: float32[2, 3, 8] = composite(%0, %3) {kind=rms_norm, epsilon=1e-06} op=MUL node=5
+    outputs %9
+    step fuse_rms_norm applied node=4 into=5
+    step fuse_rms_norm applied node=3 into=5
+    step fuse_rms_norm applied node=2 into=5
+    step fuse_rms_norm applied node=1 into=5
+    step fuse_rms_norm applied node=0 into=5
+    """
+    unused = "%1: int32[1] = const [-1]\n%2: float32[1] = const [1e-06]\n"
+    assert_becomes(ROWS, "fuse_rms_norm", unused + expected)
+    squared = ROWS.replace("binary(%0, %0) {op=mul} op=MUL", "unary(%0) {op=square} op=SQUARE")
+    assert_becomes(squared, "fuse_rms_norm", unused + expected)
+
+
+def test_sum_divided_by_the_columns_and_a_new_shape_are_a_mean_of_rows():
+    before = """
+    %0: float32[2, 8]
+    %1: int32[1] = const [1]
+    %2: float32[] = const [0.125]
+    %3: float32[1] = const [1e-06]
+    %4: int32[2] = const [2, 1]
+    inputs %0
+    %5: float32[2, 8] = unary(%0) {op=square} op=SQUARE node=0
+    %6: float32[2] = reduce(%5, %1) {axes=[1]} op=SUM node=1
+    %7: float32[2] = binary(%6, %2) {op=mul} op=MUL node=2
+    %8: float32[2] = add(%3, %7) op=ADD node=3
+    %9: float32[2, 1] = reshape(%8, %4) {values=[2, 1]} op=RESHAPE node=4
+    %10: float32[2, 1] = unary(%9) {op=rsqrt} op=RSQRT node=5
+    %11: float32[2, 8] = binary(%10, %0) {op=mul} op=MUL node=6
+    outputs %11
+    """
+    got = after(before, "fuse_rms_norm")
+    assert "composite(%0) {kind=rms_norm, epsilon=1e-06} op=MUL node=6" in got
+    assert got.count("step fuse_rms_norm applied") == 6
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("const [1e-06]", "const [0]"),  # rows of zeros would have no result
+        ("axes=[-1]", "axes=[1]"),
+        ("{op=mean, axes", "{op=sum, axes"),  # not divided by the columns
+        ("%8: float32[2, 3, 8] = binary(%0, %7) {op=mul}", "%8: float32[2, 3, 8] = add(%0, %7)"),
+        ("binary(%0, %0) {op=mul}", "binary(%0, %3) {op=mul}"),
+        ("op=MUL node=4", "op=MUL node=4 activation=relu"),
+    ],
+)
+def test_what_is_not_quite_a_norm_of_rows_stays(old, new):
+    assert old in ROWS
+    before = ROWS.replace(old, new)
+    if "axes=[1]" in new:
+        before = before.replace("[2, 3, 1]", "[2, 1, 8]")
+    assert_stays(before, "fuse_rms_norm")
+
+
+def test_norm_of_rows_leaves_what_others_read():
+    before = ROWS.replace("outputs %9", "outputs %9, %7")
+    got = after(before, "fuse_rms_norm")
+    assert "kind=rms_norm" in got
+    assert got.count("step fuse_rms_norm applied") == 1
+    assert "op=RSQRT" in got
+
+
+# fuse_rotation
+
+ROTATION = """
+%0: float32[1, 3, 2, 4]
+%1: float32[1, 3, 1, 2]
+%2: float32[1, 3, 1, 2]
+%3: int32[4] = const [0, 0, 0, 0]
+%4: int32[4] = const [0, 0, 0, 2]
+%5: int32[4] = const [1, 3, 2, 2]
+inputs %0, %1, %2
+%6: float32[1, 3, 2, 2] = strided_slice(%0, %3, %5) {strided=false, \
+rules=[{kind=range, size=1}, {kind=range, size=3}, {kind=range, size=2}, \
+{kind=range, size=2}]} op=SLICE node=0
+%7: float32[1, 3, 2, 2] = strided_slice(%0, %4, %5) {strided=false, \
+rules=[{kind=range, size=1}, {kind=range, size=3}, {kind=range, size=2}, \
+{kind=range, begin=2, size=2}]} op=SLICE node=1
+%8: float32[1, 3, 2, 2] = binary(%6, %1) {op=mul} op=MUL node=2
+%9: float32[1, 3, 2, 2] = binary(%7, %2) {op=mul} op=MUL node=3
+%10: float32[1, 3, 2, 2] = binary(%8, %9) {op=sub} op=SUB node=4
+%11: float32[1, 3, 2, 2] = binary(%7, %1) {op=mul} op=MUL node=5
+%12: float32[1, 3, 2, 2] = binary(%6, %2) {op=mul} op=MUL node=6
+%13: float32[1, 3, 2, 2] = add(%11, %12) op=ADD node=7
+%14: float32[1, 3, 2, 4] = concatenation(%10, %13) {axis=3} op=CONCATENATION node=8
+outputs %14
+""".replace("\\\n", "")
+
+
+def test_turned_halves_become_one_node():
+    head = ROTATION.split("%6:", maxsplit=1)[0]
+    steps = "".join(f"step fuse_rotation applied node={i} into=8\n" for i in range(7, -1, -1))
+    expected = f"""
+    {head}
+    %14: float32[1, 3, 2, 4] = rotate(%0, %1, %2) op=CONCATENATION node=8
+    outputs %14
+    {steps}
+    """
+    assert_becomes(ROTATION, "fuse_rotation", expected)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("binary(%8, %9) {op=sub}", "binary(%9, %8) {op=sub}"),  # turned the other way
+        ("{op=sub} op=SUB", "{op=mul} op=MUL"),
+        ("binary(%6, %2)", "binary(%6, %1)"),
+        ("binary(%7, %1)", "binary(%6, %1)"),
+        ("concatenation(%10, %13)", "concatenation(%13, %10)"),
+        ("{kind=range, begin=2, size=2}", "{kind=range, begin=1, size=2}"),
+        ("op=ADD node=7", "op=ADD node=7 activation=relu"),
+    ],
+)
+def test_what_is_not_quite_a_rotation_stays(old, new):
+    assert old in ROTATION
+    assert_stays(ROTATION.replace(old, new), "fuse_rotation")
+
+
+# fuse_attention
+
+ATTENTION = """
+%0: float32[1, 3, 12]
+%1: float32[1, 5, 2, 2]
+%2: float32[1, 5, 2, 2]
+%3: float32[1, 1, 3, 5]
+%4: int32[4] = const [3, 2, 3, 2]
+%5: int32[4] = const [1, 2, 0, 3]
+%6: int32[4] = const [1, 2, 9, 2]
+%7: int32[4] = const [0, 2, 1, 3]
+%8: float32[1] = const [0.5]
+%9: int32[4] = const [1, 6, 3, 5]
+%10: int32[4] = const [1, 2, 9, 5]
+%11: int32[4] = const [1, 6, 3, 2]
+%12: int32[3] = const [1, 3, 12]
+inputs %0, %1, %2, %3
+%20: float32[3, 2, 3, 2] = reshape(%0, %4) {values=[3, 2, 3, 2]} op=RESHAPE node=0
+%21: float32[2, 3, 3, 2] = transpose(%20, %5) {perm=[1, 2, 0, 3]} op=TRANSPOSE node=1
+%22: float32[1, 2, 9, 2] = reshape(%21, %6) {values=[1, 2, 9, 2]} op=RESHAPE node=2
+%23: float32[1, 2, 5, 2] = transpose(%1, %7) {perm=[0, 2, 1, 3]} op=TRANSPOSE node=3
+%24: float32[1, 2, 5, 2] = transpose(%2, %7) {perm=[0, 2, 1, 3]} op=TRANSPOSE node=4
+%25: float32[1, 2, 9, 5] = batch_matmul(%22, %23) {adj_y=true} op=BATCH_MATMUL node=5
+%26: float32[1, 2, 9, 5] = binary(%25, %8) {op=mul} op=MUL node=6
+%27: float32[1, 6, 3, 5] = reshape(%26, %9) {values=[1, 6, 3, 5]} op=RESHAPE node=7
+%28: float32[1, 6, 3, 5] = add(%27, %3) op=ADD node=8
+%29: float32[1, 6, 3, 5] = softmax(%28) {beta=1} op=SOFTMAX node=9
+%30: float32[1, 2, 9, 5] = reshape(%29, %10) {values=[1, 2, 9, 5]} op=RESHAPE node=10
+%31: float32[1, 2, 9, 2] = batch_matmul(%30, %24) op=BATCH_MATMUL node=11
+%32: float32[1, 6, 3, 2] = reshape(%31, %11) {values=[1, 6, 3, 2]} op=RESHAPE node=12
+%33: float32[1, 3, 6, 2] = transpose(%32, %7) {perm=[0, 2, 1, 3]} op=TRANSPOSE node=13
+%34: float32[1, 3, 12] = reshape(%33, %12) {values=[1, 3, 12]} op=RESHAPE node=14
+outputs %34
+"""
+
+
+def test_products_around_a_softmax_become_attention():
+    """Heads share keys; queries become the rows of a matrix and back."""
+    head = ATTENTION.split("%20:", maxsplit=1)[0]
+    merged = (12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)
+    steps = "".join(f"step fuse_attention applied node={node} into=13\n" for node in merged)
+    expected = f"""
+    {head}
+    %35: float32[1, 3, 6, 2] = reshape(%0) {{values=[1, 3, 6, 2]}} op=TRANSPOSE node=13
+    %33: float32[1, 3, 6, 2] = composite(%35, %1, %2, %3) {{scale=0.5}} op=TRANSPOSE node=13
+    %34: float32[1, 3, 12] = reshape(%33, %12) {{values=[1, 3, 12]}} op=RESHAPE node=14
+    outputs %34
+    {steps}
+    """
+    assert_becomes(ATTENTION, "fuse_attention", expected)
+
+
+def test_factor_of_the_queries_and_missing_mask():
+    before = (
+        ATTENTION.replace("batch_matmul(%22, %23)", "batch_matmul(%26, %23)")
+        .replace("%25: float32[1, 2, 9, 5]", "%40: float32[1, 2, 9, 5]")
+        .replace("%26: float32[1, 2, 9, 5] = binary(%25, %8)", "SCALED")
+        .replace("reshape(%26, %9)", "reshape(%40, %9)")
+        .replace("softmax(%28)", "softmax(%27)")
+    )
+    lines = [line for line in before.splitlines() if "SCALED" not in line and "node=8" not in line]
+    at = next(i for i, line in enumerate(lines) if line.startswith("%23"))
+    lines.insert(at, "%26: float32[1, 2, 9, 2] = binary(%8, %22) {op=mul} op=MUL node=6")
+    got = after("\n".join(lines), "fuse_attention")
+    assert "composite(%41, %1, %2) {scale=0.5} op=TRANSPOSE node=13" in got
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        (
+            {"outputs %34": "outputs %34, %27"},
+            "other nodes read the scores, or have an activation of them",
+        ),
+        (
+            {"outputs %34": "outputs %34, %29"},
+            "its result has other readers than one product of matrices",
+        ),
+        (
+            {"op=BATCH_MATMUL node=11": "op=BATCH_MATMUL node=11 activation=relu"},
+            "the product with the values has an activation",
+        ),
+        # The keys lie between the elements of a head.
+        (
+            {
+                "%1: float32[1, 5, 2, 2]": "%1: float32[1, 2, 2, 5]",
+                "%23: float32[1, 2, 5, 2] = transpose(%1, %7) {perm=[0, 2, 1, 3]}": (
+                    "%23: float32[1, 2, 2, 5] = transpose(%1, %7) {perm=[0, 2, 1, 3]}"
+                ),
+                "{adj_y=true} op=BATCH_MATMUL": "op=BATCH_MATMUL",
+            },
+            "no kernel has its order of axes",
+        ),
+    ],
+)
+def test_other_attention_stays(changes, reason):
+    before = ATTENTION
+    for old, new in changes.items():
+        assert old in before
+        before = before.replace(old, new)
+    assert_stays(before, "fuse_attention", f'fuse_attention declined node=9 "{reason}"')
+
+
+def test_mask_that_is_scaled_stays():
+    """The kernel adds the mask as it is."""
+    before = ATTENTION.replace("{beta=1}", "{beta=2}")
+    assert_stays(before, "fuse_attention")
+
+
+# fuse_swish
+
+SWISH = """
+%0: float32[2, 3]
+inputs %0
+%1: float32[2, 3] = unary(%0) op=LOGISTIC node=0 activation=sigmoid
+%2: float32[2, 3] = binary(%0, %1) {op=mul} op=MUL node=1
+outputs %2
+"""
+
+
+def test_product_with_the_sigmoid_is_an_activation():
+    expected = """
+    %0: float32[2, 3]
+    inputs %0
+    %2: float32[2, 3] = unary(%0) op=MUL node=1 activation=swish
+    outputs %2
+    step fuse_swish applied node=0 into=1
+    """
+    assert_becomes(SWISH, "fuse_swish", expected)
+    assert_becomes(SWISH.replace("(%0, %1)", "(%1, %0)"), "fuse_swish", expected)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("activation=sigmoid", "activation=tanh"),
+        ("{op=mul} op=MUL", "{op=sub} op=SUB"),
+        ("(%0, %1)", "(%1, %1)"),
+        ("op=MUL node=1", "op=MUL node=1 activation=relu"),
+    ],
+)
+def test_other_products_of_activations_stay(old, new):
+    assert old in SWISH
+    assert_stays(SWISH.replace(old, new), "fuse_swish")
+
+
 # fuse_activation
 
 

@@ -13,6 +13,7 @@ import pytest
 import clgpu_delegate
 from clgpu_delegate import OptionError, _core
 from clgpu_delegate.cli import exits
+from clgpu_delegate.measure import tuning
 from tests.model_maker import ModelMaker
 from tests.python import models
 from tests.python.subprocesses import assert_succeeds, run_python
@@ -65,6 +66,12 @@ def records(cache: str) -> dict[str, dict[str, Any]]:
         return {key: json.loads(value) for key, value in rows}
 
 
+@pytest.fixture(autouse=True)
+def _any_winners(monkeypatch):
+    """Winners are used whatever a small model's times on a busy machine are."""
+    monkeypatch.setattr(tuning, "_SLOWER", float("inf"))
+
+
 @pytest.fixture
 def override():
     """Replaces kernel files until the test ends."""
@@ -115,6 +122,26 @@ for tuning in "auto", "off":
     tuned, standard = process.stdout.splitlines()
     assert tuned.split() == [f"{first.winner}:tuned"] * 2 + [f"{second.winner}:tuned"]
     assert standard.split() == [f"{first.default}:default"] * 2 + [f"{second.default}:default"]
+
+
+def test_winners_that_are_slower_together_are_not_used(model, cache, runtime, monkeypatch):
+    times = iter([(1.0, 2.0), (1.0, 0.9), (1.0, 2.0), (1.0, 2.0), (1.0, 1.0)])
+    monkeypatch.setattr(tuning, "device_times", lambda *_: next(times))
+    monkeypatch.setattr(tuning, "_SLOWER", 1.05)
+    assert clgpu_delegate.tune(model, cache=cache).used  # the second measurement counts
+    chosen = {node.chosen for node in explain(model, runtime, cache=cache).nodes}
+    assert chosen == {"tuned"}
+    result = clgpu_delegate.tune(model, cache=cache)
+    assert (result.used, result.before_seconds, result.after_seconds) == (False, 1.0, 2.0)
+    assert "the default kernels stay in use" in str(result)
+    plan = explain(model, runtime, cache=cache)
+    assert {node.chosen for node in plan.nodes} == {"default"}
+    assert [n.candidate for n in plan.nodes] == [result.layers[0].default] * 2 + [
+        result.layers[1].default
+    ]
+    result = clgpu_delegate.tune(model, cache=cache)
+    assert not result.used
+    assert {layer.outcome for layer in result.layers} == {"kept"}
 
 
 def test_what_was_measured_is_kept_unless_asked_again(model, cache):

@@ -172,11 +172,16 @@ def int4_quantization(rng, cols, per_channel):
     return Quantization([float(s) for s in rng.uniform(0.01, 0.1, cols).astype(np.float32)], 0, 0)
 
 
+# Whole vectors of 32, in two rounds of a work-group.
+LONG_CASES = [((1, 4128), 5), ((3, 96), 6)]
+
+
+@pytest.mark.parametrize(("cases", "depth"), [(CASES[:5], 65), (LONG_CASES, 4128)])
 @pytest.mark.parametrize(("bits", "per_channel"), [(4, False), (4, True), (2, True)])
-def test_floats_times_int4(bits, per_channel, device, precision, rng):
+def test_floats_times_int4(bits, per_channel, cases, depth, device, precision, rng):
     """In the arithmetic of floats, as int8 weights; stock kernels round the floats to int8."""
     m, inputs, expected = ModelMaker(), [], []
-    for i, (shape, cols) in enumerate(CASES[:5]):
+    for i, (shape, cols) in enumerate(cases):
         stored = int4_weights(rng, cols, shape[-1], bits)
         quantization = int4_quantization(rng, cols, per_channel and cols > 1)
         bias = rng.standard_normal(cols).astype(np.float32) if i % 2 == 0 else np.zeros(cols)
@@ -189,23 +194,28 @@ def test_floats_times_int4(bits, per_channel, device, precision, rng):
         scales = np.asarray(quantization.scales, np.float64).reshape(-1, 1)
         expected.append(inputs[-1].astype(np.float64) @ (stored * scales).T + bias)
     check(
-        m.build(), inputs, expected, device=device, precision=precision, accumulation=65,
+        m.build(), inputs, expected, device=device, precision=precision, accumulation=depth,
         reference=False,
     )  # fmt: skip
 
 
 # Input shape, columns, elements of a block, activation.
-BLOCKWISE = [((1, 64), 5, 32, "NONE"), ((5, 48), 9, 8, "RELU"), ((2, 3, 24), 4, 24, "NONE")]
+BLOCKWISE = [
+    ((1, 64), 5, 32, "NONE"),
+    ((5, 48), 9, 8, "RELU"),
+    ((2, 3, 24), 4, 24, "NONE"),
+]
+LONG_BLOCKWISE = [((1, 4160), 6, 32, "NONE"), ((3, 192), 5, 64, "NONE")]
 
 
+@pytest.mark.parametrize(("cases", "depth"), [(BLOCKWISE, 64), (LONG_BLOCKWISE, 4160)])
 @pytest.mark.parametrize("scale_type", [np.float16, np.float32])
-def test_blocks_of_int4_with_scales_of_their_own(scale_type, device, precision, rng):
+def test_blocks_of_int4_with_scales_of_their_own(scale_type, cases, depth, device, precision, rng):
     """The runtimes read scales of float16 only; it is loaded, not run, with others."""
     m, inputs, expected = ModelMaker(), [], []
-    for i, (shape, cols, block, activation) in enumerate(BLOCKWISE):
-        depth = shape[-1]
-        stored = int4_weights(rng, cols, depth)
-        scales = rng.uniform(0.01, 0.1, (cols, depth // block)).astype(scale_type)
+    for i, (shape, cols, block, activation) in enumerate(cases):
+        stored = int4_weights(rng, cols, shape[-1])
+        scales = rng.uniform(0.01, 0.1, (cols, shape[-1] // block)).astype(scale_type)
         bias = rng.standard_normal(cols).astype(np.float32)
         x = m.input(f"x{i}", shape)
         weights = m.int4_constant(stored, Blocks(m.constant(scales), block))
@@ -220,7 +230,7 @@ def test_blocks_of_int4_with_scales_of_their_own(scale_type, device, precision, 
         y = inputs[-1].astype(np.float64) @ real.T + bias
         expected.append(np.maximum(y, 0) if activation == "RELU" else y)
     check(
-        m.build(), inputs, expected, device=device, precision=precision, accumulation=64,
+        m.build(), inputs, expected, device=device, precision=precision, accumulation=depth,
         reference=False,
     )  # fmt: skip
 

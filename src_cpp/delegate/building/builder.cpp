@@ -69,6 +69,11 @@ Built Builder::build(const ir::Graph& graph, std::int64_t budget,
     plan::Fitted fitted;
     try {
       fitted = plan::fit(graph, target_.device(), wanted, known);
+      if (wanted.tuned && engines_.slower_together(fitted.plan)) {
+        // No winners, but signatures, so that they can be measured again.
+        wanted.tuned = [](const std::string&) { return std::string(); };
+        fitted = plan::fit(graph, target_.device(), wanted, known);
+      }
     } catch (const plan::NoCandidate&) {
       engines_.add_failed(learned);
       throw;

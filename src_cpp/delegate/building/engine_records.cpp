@@ -1,5 +1,7 @@
 #include "delegate/building/engine_records.hpp"
 
+#include <algorithm>
+
 #include "plan/signature.hpp"
 
 namespace clgpu::delegate {
@@ -77,6 +79,28 @@ void EngineRecords::keep(const std::string& signature, const runtime::Contest& c
     contests_[signature] = record;
   }
   target_.store->put(store::kTuning, target_.key(signature), record, label);
+}
+
+bool EngineRecords::slower_together(const plan::Plan& plan) const {
+  const bool tuned = std::any_of(
+      plan.choices.begin(), plan.choices.end(),
+      [](const plan::Choice& choice) { return choice.origin == plan::Choice::Origin::kTuned; });
+  if (!tuned) return false;
+  const std::string key = target_.key("together " + plan::combination(plan));
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (slower_.count(key) != 0) return true;
+  }
+  return target_.store->get(store::kTuning, key).has_value();
+}
+
+void EngineRecords::keep_slower(const plan::Plan& plan) {
+  const std::string key = target_.key("together " + plan::combination(plan));
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    slower_.insert(key);
+  }
+  target_.store->put(store::kTuning, key, "slower", "tuned kernels that are slower together");
 }
 
 void EngineRecords::drop_contests(const plan::Plan& plan) {

@@ -41,6 +41,11 @@ class EngineRecords {
   void keep(const std::string& signature, const runtime::Contest& contest,
             const std::string& label);
 
+  /// Whether the tuned engines of a plan were found to be slower together than those without
+  /// tuning, here or, by the store, in another process.
+  bool slower_together(const plan::Plan& plan) const;
+  void keep_slower(const plan::Plan& plan);
+
   // Parts of a report.
   void tell_failing(Report& report) const;
   void tell_distrusted(Report& report) const;
@@ -59,6 +64,7 @@ class EngineRecords {
   plan::Broken failed_;                           // while nothing of their family could be built
   mutable std::map<std::string, Wrong> engines_;  // verdicts by plan::engine_signature
   std::map<std::string, std::string> contests_;   // records of those held here, by signature
+  std::set<std::string> slower_;                  // keys of the store, see slower_together
   std::set<std::string> notes_;
 };
 

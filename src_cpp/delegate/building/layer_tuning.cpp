@@ -148,4 +148,11 @@ std::vector<TunedLayer> LayerTuning::measure(const Ledger& ledger, double budget
   return layers;
 }
 
+void LayerTuning::leave_winners(const Ledger& ledger) const {
+  for (const Live& partition : ledger.partitions()) {
+    if (const std::optional<Live::Held> held = partition.hold())
+      engines_.keep_slower(held->executor->plan());
+  }
+}
+
 }  // namespace clgpu::delegate

@@ -27,6 +27,10 @@ class LayerTuning {
   std::vector<TunedLayer> measure(const Ledger& ledger, double budget, bool again,
                                   const OnProgress& progress) const;
 
+  /// Records that the engines of the report's partitions, which won alone, are slower together than
+  /// those without tuning: plans built from now on do not use them.
+  void leave_winners(const Ledger& ledger) const;
+
  private:
   /// A layer to be measured: the first of equal nodes.
   struct Tunable {

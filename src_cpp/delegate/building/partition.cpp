@@ -103,7 +103,7 @@ ir::Graph Partition::pass(ir::Graph graph, Level level) const {
   }
   passes::run_pipeline(graph, wanted, state_->target.device());
   if (level >= Level::kExactSums) {
-    graph.allows_tf32 = false;
+    graph.allows_tf32 = graph.allows_half = false;
     for (ir::Node& node : graph.nodes) node.allows_tf32 = false;
   }
   return graph;

@@ -1,4 +1,6 @@
 // Family of BATCH_MATMUL: products of matrices in the last two axes, the others broadcast.
+#include "ops/families/batch_matmul.hpp"
+
 #include <utility>
 
 #include "ir/fields.hpp"
@@ -254,5 +256,11 @@ const Family kBatchMatmulFamily = [] {
   family.work_kind = WorkKind::kProduct;
   return family;
 }();
+
+std::optional<Adjoints> adjoints_of(const ir::Node& node) {
+  if (node.kind != &kBatchMatmulFamily) return std::nullopt;
+  const auto& attrs = static_cast<const BatchMatmulAttrs&>(*node.attrs);
+  return Adjoints{attrs.adj_x, attrs.adj_y};
+}
 
 }  // namespace clgpu::ops

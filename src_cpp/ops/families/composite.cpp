@@ -1,8 +1,9 @@
 // Family of STABLEHLO_COMPOSITE: attention and normalisations, which files name.
-#include "ops/families/composite/composite.hpp"
+#include "ops/families/composite.hpp"
 
 #include "base/utf8.hpp"
 #include "ir/fields.hpp"
+#include "ops/families/composite/composite.hpp"
 #include "ops/families/instance_norm.hpp"
 #include "ops/families/l2_normalization.hpp"
 #include "tfl/flexbuffer.hpp"
@@ -81,6 +82,32 @@ double flops(const NodeContext& node) {
 }  // namespace
 
 extern const Family kCompositeFamily;
+
+ir::Node rms_norm(const ir::Node& last, int x, float epsilon, int weight) {
+  CompositeAttrs attrs;
+  attrs.kind = kRmsNorm;
+  attrs.epsilon = epsilon;
+  ir::Node node = last;
+  node.kind = &kCompositeFamily;
+  node.inputs = {x};
+  if (weight >= 0) node.inputs.push_back(weight);
+  node.attrs = share(attrs);
+  return node;
+}
+
+ir::Node attention(const ir::Node& last, int q, int k, int v, int mask, float scale, int result) {
+  CompositeAttrs attrs;
+  attrs.kind = kAttention;
+  attrs.scale = scale;
+  ir::Node node = last;
+  node.kind = &kCompositeFamily;
+  node.inputs = {q, k, v};
+  if (mask >= 0) node.inputs.push_back(mask);
+  node.outputs = {result};
+  node.attrs = share(attrs);
+  return node;
+}
+
 const Family kCompositeFamily = [] {
   Family family;
   family.name = "composite";

@@ -85,11 +85,19 @@ bool has_weights_zero(const NodeContext& node) {
   return weights.is_quantized() && weights.zero_point() != 0;
 }
 
+/// How a kernel reads the weights.
+struct WeightsForm {
+  bool as_int8 = false;  ///< uint8 less 128
+  bool packed = false;   ///< scratch buffer 0
+  bool has_zero = true;  ///< it has the macro WEIGHTS_ZERO
+};
+
 /// Appends a launch that lacks only tile macros and range, and the launches that must run before
-/// it. `as_int8`: its kernel reads uint8 less 128; `packed`: the weights are in scratch buffer 0.
+/// it.
 kernel::Launch& add_launch(kernel::Candidate& candidate, const NodeContext& node,
                            const Products& size, const char* file, const char* entry,
-                           bool as_int8 = false, bool packed = false) {
+                           const WeightsForm& form = {}) {
+  const auto [as_int8, packed, has_zero] = form;
   kernel::Launch launch(file, entry);
   const ir::Tensor& weights = node.input(kWeights);
   launch.type("SRC_T", node.input(kSrc).storage);
@@ -112,7 +120,7 @@ kernel::Launch& add_launch(kernel::Candidate& candidate, const NodeContext& node
   }
   launch.i32(size.rows).i32(size.cols).i32(size.depth);
   if (zero) launch.i32(as_int8 ? int8_zero_point(weights) : weights.zero_point());
-  if (!as_int8 && !packed) launch.macro("WEIGHTS_ZERO", zero ? 1 : 0);
+  if (has_zero) launch.macro("WEIGHTS_ZERO", zero ? 1 : 0);
   candidate.launches.push_back(launch);
   return candidate.launches.back();
 }
@@ -125,14 +133,16 @@ kernel::Candidate naive(const NodeContext& node, const Products& size) {
   return candidate;
 }
 
+/// Rows for which a work-group reads a row of weights once.
+std::int64_t rows_of_group(const Products& size) { return size.rows >= 3 ? 4 : size.rows; }
+
 kernel::Candidate gemv(const NodeContext& node, const Products& size, const DeviceInfo& device) {
   kernel::Candidate candidate{"gemv", {}, {}};
   auto& launch =
       add_launch(candidate, node, size, "fully_connected/gemv.cl", "fully_connected_gemv");
   const std::size_t group = group_of(size.depth > 512 ? 128 : 32, device);
   // Each item finishes one row, and a few devices allow fewer items than four.
-  const auto rows =
-      std::min<std::int64_t>(size.rows >= 3 ? 4 : size.rows, static_cast<std::int64_t>(group));
+  const auto rows = std::min(rows_of_group(size), static_cast<std::int64_t>(group));
   launch.macro("WG", static_cast<std::int64_t>(group)).macro("ROWS", rows);
   launch.range({uz(size.cols) * group, uz(ceil_div(size.rows, rows))}, {group, 1});
   return candidate;
@@ -142,32 +152,117 @@ kernel::Candidate gemv(const NodeContext& node, const Products& size, const Devi
 constexpr std::int64_t kNibbles = 8;
 
 /// Weights of int4 stay in 4 bits, those of int2 are widened to these: they are packed at load
-/// time.
-kernel::Candidate nibbles(const NodeContext& node, const Products& size, const DeviceInfo& device) {
-  kernel::Candidate candidate{"nibbles", {}, {}};
+/// time, to scratch buffer 0.
+void add_packing(kernel::Candidate& candidate, const Products& size) {
   const std::int64_t words = ceil_div(size.depth, kNibbles);
   kernel::Launch pack("fully_connected/pack_nibbles.cl", "fully_connected_pack_nibbles");
   pack.src(kWeights).scratch_out(0).i32(size.cols).i32(size.depth).i32(words);
   pack.range({uz(size.cols) * uz(words)}, {kElementwiseGroup});
   candidate.launches.push_back(pack);
   candidate.scratch.push_back({size.cols * words * 4});
-  auto& launch = add_launch(candidate, node, size, "fully_connected/nibbles.cl",
-                            "fully_connected_nibbles", /*as_int8=*/false, /*packed=*/true);
-  const int block = node.input(kWeights).quantization->block;
+}
+
+/// Elements that share a scale; 0: those of a row.
+int block_of(const NodeContext& node) {
+  const auto& quantization = node.input(kWeights).quantization;
+  return quantization == nullptr ? 0 : quantization->block;
+}
+
+void set_blocks(kernel::Launch& launch, int block) {
   launch.macro("BLOCKS", block > 0 ? 1 : 0);
-  if (block > 0) {
-    launch.i32(block);
-    // Its kernel scales the sum of each block instead of the whole sum.
-    for (auto& [name, value] : launch.macros) {
-      if (name == "SCALED") value = "0";
-    }
+  if (block == 0) return;
+  launch.i32(block);
+  // The kernel scales the sum of each block instead of the whole sum.
+  for (auto& [name, value] : launch.macros) {
+    if (name == "SCALED") value = "0";
   }
-  const std::int64_t rows = size.rows >= 3 ? 4 : size.rows;
+}
+
+kernel::Candidate nibbles(const NodeContext& node, const Products& size, const DeviceInfo& device) {
+  kernel::Candidate candidate{"nibbles", {}, {}};
+  add_packing(candidate, size);
+  auto& launch = add_launch(candidate, node, size, "fully_connected/nibbles.cl",
+                            "fully_connected_nibbles", {false, true, false});
+  set_blocks(launch, block_of(node));
+  const std::int64_t rows = rows_of_group(size);
   // A CPU reads eight elements at once with one item.
   const std::size_t group = device.is_cpu() ? 1 : group_of(size.depth > 2048 ? 128 : 32, device);
   launch.macro("WG", static_cast<std::int64_t>(group)).macro("ROWS", rows);
   launch.range({uz(size.cols) * group, uz(ceil_div(size.rows, rows))}, {group, 1});
   return candidate;
+}
+
+/// Up to 8 rows of halves, or 4 of floats as two halves each, on tensor cores, for which weights of
+/// 4 and 8 bits become halves.
+std::vector<kernel::Candidate> warps(const NodeContext& node, const Products& size,
+                                     const DeviceInfo& device) {
+  constexpr int kColumns = 16, kStep = 64, kWarps = 8;
+  const ir::Tensor& weights = node.input(kWeights);
+  const bool narrow = weights.quantization != nullptr && weights.quantization->narrow;
+  const bool bytes = weights.storage == DType::kI8;
+  const bool split = node.input(kSrc).storage == DType::kF32;
+  const int most_rows = split ? 4 : 8;
+  if (!device.mma_f16 || quantized(node) || is_hybrid(node) || (split && !node.allows_half()) ||
+      !weights.is_constant() || size.rows > most_rows || size.depth % kStep != 0 ||
+      !(bytes || weights.storage == DType::kF16) || block_of(node) % (kStep / 2) != 0)
+    return {};
+  kernel::Candidate candidate{"warps", {}, {}};
+  candidate.tensor_cores = true;
+  const std::int64_t bits = narrow ? 4 : bytes ? 8 : 16;
+  const std::int64_t groups = ceil_div(size.cols, kColumns);
+  const std::int64_t words = groups * kColumns * size.depth * bits / 32;
+  kernel::Launch pack("fully_connected/pack_warps_nvidia.cl", "fully_connected_pack_warps");
+  pack.type("SRC_T", weights.storage).macro("BITS", bits);
+  pack.src(kWeights).scratch_out(0).i32(words).i32(size.cols).i32(size.depth);
+  pack.range({uz(words)}, {kElementwiseGroup});
+  candidate.launches.push_back(pack);
+  candidate.scratch.push_back({words * 4});
+  auto& launch = add_launch(candidate, node, size, "fully_connected/warps_nvidia.cl",
+                            "fully_connected_warps", {false, true, false});
+  set_blocks(launch, block_of(node));
+  launch.macro("WARPS", kWarps).macro("ROWS", size.rows).macro("BITS", bits).macro("MMA_TYPE", 0);
+  launch.macro("SPLIT", split ? 1 : 0);
+  launch.range({uz(groups) * kWarps * 32}, {kWarps * 32});
+  return {candidate};
+}
+
+/// Columns and work-items of a work-group of wide.cl.
+struct WideTile {
+  std::int64_t cols, items;
+};
+
+kernel::Candidate wide(const NodeContext& node, const Products& size, const WideTile& tile,
+                       bool packed) {
+  kernel::Candidate candidate{
+      "wide_" + std::to_string(tile.cols) + "x" + std::to_string(tile.items), {}, {}};
+  if (packed) add_packing(candidate, size);
+  auto& launch = add_launch(candidate, node, size, "fully_connected/wide.cl",
+                            "fully_connected_wide", {false, packed, false});
+  if (packed) launch.macro("WEIGHTS_T", "uint");
+  set_blocks(launch, packed ? block_of(node) : 0);
+  std::int64_t bits = 4;
+  if (!packed) bits = 8 * static_cast<std::int64_t>(size_of(node.input(kWeights).storage));
+  const std::int64_t rows = rows_of_group(size);
+  launch.macro("WG", tile.items).macro("COLS", tile.cols).macro("ROWS", rows).macro("BITS", bits);
+  launch.range({uz(ceil_div(size.cols, tile.cols) * tile.items), uz(ceil_div(size.rows, rows))},
+               {uz(tile.items), 1});
+  return candidate;
+}
+
+/// Kernels whose work-items read 16 bytes of the weights at once, best guess first; none for sums
+/// of integers and for other depths.
+std::vector<kernel::Candidate> wides(const NodeContext& node, const Products& size, bool packed,
+                                     const DeviceInfo& device) {
+  const DType storage = node.input(kWeights).storage;
+  const std::int64_t step = packed ? 32 : size_of(storage) == 1 ? 16 : 8;
+  std::vector<kernel::Candidate> list;
+  if (quantized(node) || is_hybrid(node) || size.depth % step != 0) return list;
+  if (packed && block_of(node) % step != 0) return list;
+  for (const WideTile& tile : {WideTile{4, 128}, WideTile{2, 128}, WideTile{4, 32}}) {
+    if (uz(tile.items) <= group_of(uz(tile.items), device))
+      list.push_back(wide(node, size, tile, packed));
+  }
+  return list;
 }
 
 kernel::Candidate dot(const NodeContext& node, const Products& size, int rm, int rn) {
@@ -181,8 +276,8 @@ kernel::Candidate gemm(const NodeContext& node, const Products& size, const Gemm
                        const DeviceInfo& device) {
   const bool int8 = quantized(node);
   kernel::Candidate candidate{"gemm_" + tile.name(), {}, {}};
-  auto& launch =
-      add_launch(candidate, node, size, "fully_connected/gemm.cl", "fully_connected_gemm", int8);
+  auto& launch = add_launch(candidate, node, size, "fully_connected/gemm.cl",
+                            "fully_connected_gemm", {int8, false, !int8});
   const int vec = int8 && size.depth % 16 == 0 ? 2 : size.depth % 4 == 0 ? 1 : 0;
   launch.macro("VEC_A", vec).macro("VEC_B", vec);
   const bool vec_n = size.cols % 4 == 0 && result_layout(node).aligned(4);
@@ -243,14 +338,21 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   const auto& quantization = node.input(kWeights).quantization;
   const bool packs = quantization != nullptr && quantization->narrow && !is_hybrid(node) &&
                      node.input(kWeights).is_constant();
-  if (packs && quantization->block > 0) return {nibbles(node, size, device)};
-  std::vector<kernel::Candidate> list = of_int8(node, size, device);
-  if (!packs) return list;
-  // More rows would unpack the weights too often. A CPU's time depends less on what it reads.
+  std::vector<kernel::Candidate> list = warps(node, size, device);
+  const auto wide = wides(node, size, packs, device);
+  list.insert(list.end(), wide.begin(), wide.end());
+  if (packs) list.push_back(nibbles(node, size, device));
+  if (packs && quantization->block > 0) {
+    if (device.is_cpu()) std::rotate(list.begin(), list.end() - 1, list.end());
+    return list;
+  }
+  // More rows would read the weights too often. A CPU's time depends less on what it reads, and
+  // mobile GPUs have kernels of their own for all but packed weights.
   constexpr int kFewRows = 8;
-  const bool last = size.rows > kFewRows || device.is_cpu();
-  list.insert(last ? list.end() : list.begin(), nibbles(node, size, device));
-  return list;
+  const bool last = size.rows > kFewRows || device.is_cpu() || (device.is_mobile() && !packs);
+  std::vector<kernel::Candidate> others = of_int8(node, size, device);
+  others.insert(last ? others.end() : others.begin(), list.begin(), list.end());
+  return others;
 }
 
 double flops(const NodeContext& node) {

@@ -287,4 +287,16 @@ bool is_mean_of_pixels(const ir::Graph& graph, const ir::Node& node) {
   return reduced_axes(attrs, src) == pixels;
 }
 
+RowReduction row_reduction(const ir::Graph& graph, const ir::Node& node) {
+  if (node.kind != &kReduceFamily) return RowReduction::kNone;
+  const auto& attrs = static_cast<const ReduceAttrs&>(*node.attrs);
+  if (attrs.op != Op::kMean && attrs.op != Op::kSum) return RowReduction::kNone;
+  const ir::Shape& src = graph.tensor(node.inputs[0]).shape;
+  if (src.rank() == 0) return RowReduction::kNone;
+  std::vector<bool> row(uz(src.rank()), false);
+  row.back() = true;
+  if (reduced_axes(attrs, src) != row) return RowReduction::kNone;
+  return attrs.op == Op::kMean ? RowReduction::kMean : RowReduction::kSum;
+}
+
 }  // namespace clgpu::ops

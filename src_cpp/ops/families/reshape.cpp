@@ -1,4 +1,6 @@
 // Family of the views: RESHAPE, SQUEEZE and EXPAND_DIMS. They launch nothing.
+#include "ops/families/reshape.hpp"
+
 #include "ir/fields.hpp"
 #include "ops/quantized/quantized.hpp"
 #include "ops/shared/common.hpp"
@@ -135,5 +137,18 @@ const Family kReshapeFamily = [] {
   family.allows_quantized = true;
   return family;
 }();
+
+ir::Node reshape_of(const ir::Node& of, int source, int result, const ir::Shape& shape) {
+  ViewAttrs attrs;
+  attrs.values = shape.dims();
+  ir::Node node;
+  node.kind = &kReshapeFamily;
+  node.op = of.op;
+  node.tflite_index = of.tflite_index;
+  node.inputs = {source};
+  node.outputs = {result};
+  node.attrs = share(attrs);
+  return node;
+}
 
 }  // namespace clgpu::ops

@@ -1,4 +1,6 @@
 // Family of SOFTMAX and LOG_SOFTMAX, over the last axis.
+#include "ops/families/softmax.hpp"
+
 #include <algorithm>
 #include <cmath>
 
@@ -172,5 +174,11 @@ const Family kSoftmaxFamily = [] {
   family.flops = flops;
   return family;
 }();
+
+std::optional<float> softmax_factor(const ir::Node& node) {
+  if (node.kind != &kSoftmaxFamily) return std::nullopt;
+  const auto& attrs = static_cast<const SoftmaxAttrs&>(*node.attrs);
+  return attrs.log ? std::nullopt : std::optional(attrs.beta);
+}
 
 }  // namespace clgpu::ops

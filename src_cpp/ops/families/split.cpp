@@ -1,4 +1,6 @@
 // Family of SPLIT, SPLIT_V and UNPACK: one launch per output.
+#include "ops/families/split.hpp"
+
 #include <numeric>
 
 #include "ir/fields.hpp"
@@ -170,5 +172,15 @@ const Family kSplitFamily = [] {
   family.flops = no_flops;
   return family;
 }();
+
+int split_into_halves(const ir::Graph& graph, const ir::Node& node) {
+  if (node.kind != &kSplitFamily || node.outputs.size() != 2) return -1;
+  const auto& attrs = static_cast<const SplitAttrs&>(*node.attrs);
+  const int src = node.inputs[uz(attrs.src)];
+  const int last = graph.tensor(src).shape.rank() - 1;
+  const bool halves = !attrs.drop_axis && attrs.axis == last &&
+                      graph.tensor(node.outputs[0]).shape == graph.tensor(node.outputs[1]).shape;
+  return halves ? src : -1;
+}
 
 }  // namespace clgpu::ops

@@ -115,4 +115,9 @@ bool transposes_matrix(const ir::Node& node) {
          static_cast<const TransposeAttrs&>(*node.attrs).perm == std::vector<int>{1, 0};
 }
 
+const std::vector<int>* permutation_of(const ir::Node& node) {
+  if (node.kind != &kTransposeFamily) return nullptr;
+  return &static_cast<const TransposeAttrs&>(*node.attrs).perm;
+}
+
 }  // namespace clgpu::ops

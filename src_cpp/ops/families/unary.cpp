@@ -152,6 +152,15 @@ std::optional<ir::Epilogue> as_epilogue(const ir::Node& node) {
   return node.epilogue;
 }
 
+ir::Node activation_of(const ir::Node& last, int x, ir::Activation activation) {
+  ir::Node node = last;
+  node.kind = &kUnaryFamily;
+  node.inputs = {x};
+  node.attrs = share(UnaryAttrs{});
+  node.epilogue = {activation, 0.0F};
+  return node;
+}
+
 std::optional<UnaryOp> unary_op(const ir::Node& node) {
   if (node.kind != &kUnaryFamily || table_function(node)) return std::nullopt;
   return static_cast<const UnaryAttrs&>(*node.attrs).op;

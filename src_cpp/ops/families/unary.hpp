@@ -30,6 +30,9 @@ enum class UnaryOp : int {
 /// ...), so that the previous node can apply it in its epilogue; nullopt for every other node.
 std::optional<ir::Epilogue> as_epilogue(const ir::Node& node);
 
+/// The node that applies an activation to `x`. It replaces `last` and has its result.
+ir::Node activation_of(const ir::Node& last, int x, ir::Activation activation);
+
 /// The operation of a node of this family on floats or wide integers; nullopt for every other node.
 std::optional<UnaryOp> unary_op(const ir::Node& node);
 

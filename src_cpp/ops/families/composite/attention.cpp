@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "ops/families/composite/composite.hpp"
+#include "ops/families/composite/limits.hpp"
 #include "ops/shared/sharing.hpp"
 
 namespace clgpu::ops::composite {
@@ -10,7 +11,6 @@ namespace {
 
 constexpr int kQ = 0, kK = 1, kV = 2, kMask = 3;  // inputs
 constexpr int kRank = 4;                          // batch, position, head, element
-constexpr int kMostDepth = 2048;                  // a work-group keeps a query in local memory
 
 struct Sizes {
   int batches, queries, keys, heads, key_heads, depth, cols;
@@ -25,28 +25,113 @@ struct Sizes {
   ir::Shape scores() const { return ir::Shape({batches, heads, queries, keys}); }
 };
 
-/// A work-group of `items` takes `rows` rows.
-kernel::Candidate tiled(const NodeContext& node, const Sizes& size, std::int64_t rows,
-                        std::int64_t items) {
-  kernel::Candidate candidate{"rows_" + std::to_string(rows), {}, {}};
-  kernel::Launch launch("composite/attention.cl", "composite_attention");
+/// Types, and the buffers that all kernels read.
+void set_operands(kernel::Launch& launch, const NodeContext& node) {
   const bool masked = node.has_input(kMask);
-  launch.macro("ROWS", rows).macro("WG", items).macro("DEPTH", size.depth);
-  launch.macro("PARTS", ceil_div(size.cols, items)).macro("MASK", masked ? 1 : 0);
+  launch.macro("MASK", masked ? 1 : 0);
   launch.type("Q_T", node.input(kQ).storage).type("K_T", node.input(kK).storage);
-  launch.type("V_T", node.input(kV).storage).type("DST_T", node.output(0).storage);
+  launch.type("V_T", node.input(kV).storage);
   launch.type("MASK_T", masked ? node.input(kMask).storage : DType::kF32);
   launch.macro("HALF_MASK", masked && node.input(kMask).storage == DType::kF16 ? 1 : 0);
   launch.src(kQ).src(kK).src(kV);
   if (masked) launch.src(kMask);
-  launch.dst(0).i32(size.queries).i32(size.keys).i32(size.heads).i32(size.key_heads).i32(size.cols);
+}
+
+void push_strides(kernel::Launch& launch, const NodeContext& node, const Sizes& size) {
   const std::vector<int> none(uz(kRank), 0);
   const std::vector<int> strides =
-      masked ? broadcast_strides(node.input(kMask).shape, size.scores()) : none;
+      node.has_input(kMask) ? broadcast_strides(node.input(kMask).shape, size.scores()) : none;
   for (const int stride : strides) launch.i32(stride);
   launch.f32(node.attrs<CompositeAttrs>().scale);
-  launch.range({uz(ceil_div(size.rows(), rows) * items), uz(size.key_heads), uz(size.batches)},
-               {uz(items)});
+}
+
+/// Appends the launch that merges the sums over chunks of keys in scratch buffer 0.
+void merge(kernel::Candidate& candidate, const NodeContext& node, const Sizes& size,
+           std::int64_t chunks) {
+  const std::int64_t rows = std::int64_t{size.batches} * size.queries * size.heads;
+  candidate.scratch = {
+      {rows * chunks * (size.cols + 2) * static_cast<std::int64_t>(sizeof(float))}};
+  kernel::Launch launch("composite/merge.cl", "composite_merge");
+  launch.type("DST_T", node.output(0).storage);
+  launch.scratch_in(0).dst(0).i32(rows).i32(size.cols).i32(chunks);
+  launch.range({uz(rows * size.cols)}, {kElementwiseGroup});
+  candidate.launches.push_back(launch);
+}
+
+/// A work-group of `items` takes `rows` rows, and `chunk` keys if that is not 0.
+kernel::Candidate tiled(const NodeContext& node, const Sizes& size, std::int64_t rows,
+                        std::int64_t items, std::int64_t chunk = 0) {
+  kernel::Candidate candidate{(chunk > 0 ? "split_" : "rows_") + std::to_string(rows), {}, {}};
+  const std::int64_t chunks = chunk > 0 ? ceil_div(size.keys, chunk) : 1;
+  kernel::Launch launch("composite/attention.cl", "composite_attention");
+  launch.macro("ROWS", rows).macro("WG", items).macro("DEPTH", size.depth);
+  launch.macro("PARTS", ceil_div(size.cols, items)).macro("SPLIT", chunk > 0 ? 1 : 0);
+  launch.type("DST_T", node.output(0).storage);
+  set_operands(launch, node);
+  chunk > 0 ? launch.scratch_out(0) : launch.dst(0);
+  launch.i32(size.queries).i32(size.keys).i32(size.heads).i32(size.key_heads).i32(size.cols);
+  push_strides(launch, node, size);
+  if (chunk > 0) launch.i32(chunk);
+  launch.range(
+      {uz(ceil_div(size.rows(), rows) * chunks * items), uz(size.key_heads), uz(size.batches)},
+      {uz(items)});
+  candidate.launches.push_back(launch);
+  if (chunk > 0) merge(candidate, node, size, chunks);
+  return candidate;
+}
+
+/// The keys of a chunk, a multiple of `step`, with which `wanted` work-groups share the work, if
+/// there are enough keys.
+std::int64_t chunk_of(const Sizes& size, std::int64_t rows, std::int64_t step,
+                      std::int64_t wanted) {
+  const std::int64_t groups = ceil_div(size.rows(), rows) * size.key_heads * size.batches;
+  const std::int64_t most = ceil_div(size.keys, step);
+  const std::int64_t chunks = std::clamp<std::int64_t>(ceil_div(wanted, groups), 1, most);
+  return round_up(ceil_div(size.keys, chunks), step);
+}
+
+/// Work-items on their own, with vectors of `vec` elements.
+kernel::Candidate in_vectors(const NodeContext& node, const Sizes& size, const DeviceInfo& device,
+                             int vec) {
+  constexpr std::int64_t kMostRows = 8, kStep = 16;
+  const std::int64_t rows = std::min(kMostRows, size.rows());
+  const std::int64_t chunk = chunk_of(size, rows, 4 * kStep, 4 * device.compute_units);
+  const std::int64_t chunks = ceil_div(size.keys, chunk);
+  kernel::Candidate candidate{"vectors_" + std::to_string(vec), {}, {}};
+  kernel::Launch launch("composite/vectors.cl", "composite_vectors");
+  launch.macro("ROWS", rows).macro("VEC", vec);
+  launch.macro("DEPTH", size.depth).macro("COLS", size.cols);
+  set_operands(launch, node);
+  launch.scratch_out(0).i32(size.queries).i32(size.keys).i32(size.heads).i32(size.key_heads);
+  push_strides(launch, node, size);
+  launch.i32(chunk);
+  launch.range({uz(ceil_div(size.rows(), rows) * chunks), uz(size.key_heads), uz(size.batches)},
+               {1, 1, 1});
+  candidate.launches.push_back(launch);
+  merge(candidate, node, size, chunks);
+  return candidate;
+}
+
+/// Whether tensor cores multiply halves here: only where a plan stores the queries as such.
+bool has_tensor_cores(const NodeContext& node, const Sizes& size, const DeviceInfo& device) {
+  constexpr int kFewRows = 32;  // most rows of a work-group would be empty
+  return device.mma_f16 && node.input(kQ).storage == DType::kF16 && size.cols == size.depth &&
+         (size.depth == 64 || size.depth == 128) && size.rows() >= kFewRows &&
+         node.attrs<CompositeAttrs>().scale > 0.0F;
+}
+
+kernel::Candidate tensor_rows(const NodeContext& node, const Sizes& size) {
+  constexpr int kWarps = 4, kItems = kWarps * 32, kRows = kWarps * 16;
+  kernel::Candidate candidate{"tensor_rows", {}, {}};
+  candidate.tensor_cores = true;
+  kernel::Launch launch("composite/attention_nvidia.cl", "composite_attention_nvidia");
+  launch.macro("WARPS", kWarps).macro("DEPTH", size.depth).macro("MMA_TYPE", 0);
+  launch.type("DST_T", node.output(0).storage);
+  set_operands(launch, node);
+  launch.dst(0).i32(size.queries).i32(size.keys).i32(size.heads).i32(size.key_heads);
+  push_strides(launch, node, size);
+  launch.range({uz(ceil_div(size.rows(), kRows)) * kItems, uz(size.key_heads), uz(size.batches)},
+               {kItems});
   candidate.launches.push_back(launch);
   return candidate;
 }
@@ -63,8 +148,8 @@ OrRefusal<CompositeAttrs> import_attention(const tfl::NodeView& node, const Numb
     CLGPU_REFUSE_RANK(node.input(i), kNames[i], i == kMask ? 0 : kRank, kRank);
   }
   const int depth = node.input(kQ).dim(3);
-  CLGPU_REFUSE_IF(depth > kMostDepth, Why::kShape, "a head", "",
-                  std::to_string(depth) + " elements", {"up to " + std::to_string(kMostDepth)});
+  CLGPU_REFUSE_IF(depth > kMostHeadDepth, Why::kShape, "a head", "",
+                  std::to_string(depth) + " elements", {"up to " + std::to_string(kMostHeadDepth)});
   CompositeAttrs attrs;
   attrs.kind = kAttention;
   const auto scale = numbers.find("scale");
@@ -104,6 +189,23 @@ std::vector<kernel::Candidate> attention(const NodeContext& node, const DeviceIn
     list.push_back(tiled(node, size, rows, items));
   }
   list.back().form = kernel::Form::kPlain;
+  // Few rows leave most of the device idle.
+  const std::int64_t rows = size.rows() > 4 ? 8 : size.rows() > 1 ? 4 : 1;
+  const std::int64_t chunk = chunk_of(size, rows, items, 4 * device.compute_units);
+  if (chunk < size.keys && rows * ceil_div(size.cols, items) <= 64 &&
+      uz(rows * (size.depth + items) * 4) <= device.local_bytes / 2) {
+    list.insert(device.is_cpu() ? list.end() : list.begin(), tiled(node, size, rows, items, chunk));
+  }
+  if (device.is_cpu()) {
+    constexpr int kMostFloats = 256;  // of a row in private memory
+    for (const int vec : {16, 8, 4}) {
+      if (size.depth % vec != 0 || size.cols % vec != 0) continue;
+      if (std::max(size.depth, size.cols) > kMostFloats) break;
+      list.insert(list.begin(), in_vectors(node, size, device, vec));
+      break;
+    }
+  }
+  if (has_tensor_cores(node, size, device)) list.insert(list.begin(), tensor_rows(node, size));
   return list;
 }
 
