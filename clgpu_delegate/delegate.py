@@ -187,8 +187,10 @@ class Delegate:
         -------
         list of dict
             ``name``, ``shape``, ``type`` (``"float32"``), ``bytes`` on the device (0, and None for
-            shape and type, before a graph uses the tensor there), and ``graphs``: by index of the
-            graph, why the tensor is an ordinary input and output there; empty where it is carried.
+            shape and type, before a graph uses the tensor there), ``graphs``: by index of the
+            graph, why the tensor is an ordinary input and output there, empty where it is carried;
+            and ``copied``: by graph, why its next value is copied on the device at the end of an
+            inference, empty where it is written in place.
         """
         return self._native.carried()
 

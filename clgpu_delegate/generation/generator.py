@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 import re
 import threading
@@ -285,7 +286,18 @@ class Generator:
         max_tokens: int | None = None,
         stop: Iterable[int] = (),
     ) -> list[int]:
-        """All tokens of `stream`, with its parameters and errors."""
+        """All tokens of `stream`.
+
+        Parameters
+        ----------
+        prompt, max_tokens, stop
+            As in `stream`.
+
+        Raises
+        ------
+        InputError
+            As `stream`.
+        """
         with self.stream(prompt, max_tokens=max_tokens, stop=stop) as generation:
             return list(generation)
 
@@ -416,7 +428,7 @@ class Generator:
         self._engine.set(step, step.tokens, padded.reshape(size.shape))
         places = np.minimum(np.arange(position, position + step.count), self._length - 1)
         where = step.inputs[step.positions]
-        given = places if np.prod(where.shape) == step.count else places[:1]
+        given = places if math.prod(where.shape) == step.count else places[:1]
         self._engine.set(step, step.positions, given.astype(where.dtype).reshape(where.shape))
         if step.mask is not None:
             mask = step.inputs[step.mask]
@@ -546,7 +558,7 @@ def _mask(places: Array, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     else:
         values = seen.astype(dtype)
     return (
-        np.broadcast_to(values, shape) if values.size != np.prod(shape) else values.reshape(shape)
+        np.broadcast_to(values, shape) if values.size != math.prod(shape) else values.reshape(shape)
     )
 
 

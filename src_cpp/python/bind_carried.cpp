@@ -38,13 +38,15 @@ py::list carried(const NativeDelegate& self) {
   for (std::size_t i = 0; i < carriers->set()->size(); ++i) {
     const int number = static_cast<int>(i);
     const plan::CarriedForm* const form = carriers->set()->form(number);
-    py::dict entry, graphs;
+    py::dict entry, graphs, copied;
     entry["name"] = text(carriers->set()->name(number));
     entry["shape"] = form == nullptr ? py::object(py::none()) : py::cast(form->shape.dims());
     entry["type"] = form == nullptr ? py::object(py::none()) : py::cast(name_of(form->dtype));
     entry["bytes"] = form == nullptr ? std::size_t{0} : form->bytes();
     for (const auto& [graph, reason] : carriers->told(number)) graphs[py::int_(graph)] = reason;
     entry["graphs"] = graphs;
+    for (const auto& [graph, reason] : carriers->copied(number)) copied[py::int_(graph)] = reason;
+    entry["copied"] = copied;
     list.append(entry);
   }
   return list;

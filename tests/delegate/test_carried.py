@@ -150,6 +150,11 @@ def test_what_is_copied_and_what_is_not():
         assert {k for k in kernels if "update" in k} == {f"dynamic_update_slice_{kernel}"}, use
         last = delegate.stats()["last_invoke"]
         assert (last["bytes_up"], last["bytes_down"]) == (16 + 4, 4), use
+        (entry,) = delegate.carried()
+        assert bool(entry["copied"][0]) == (kernel == "select"), use
+    assert entry["copied"] == {
+        0: "no kernel updates it in place, or its old value is read after that"
+    }
 
 
 def test_measuring_leaves_no_traces(device):
@@ -175,6 +180,7 @@ def test_reading_writing_and_clearing():
     (entry,) = delegate.carried()
     assert entry == {
         "name": "cache", "shape": list(SHAPE), "type": "float32", "bytes": 96, "graphs": {0: ""},
+        "copied": {0: ""},
     }  # fmt: skip
     for bad in (want[0], want.astype(np.float64)):
         with pytest.raises(OptionError, match=r"the carried tensor 'cache' is float32\[1, 6, 4\]"):

@@ -72,6 +72,16 @@ def test_compiled_models_give_the_same_tokens(model, greedy):
     assert generator.generate(TINY_PROMPT, max_tokens=5) == greedy[:5]
 
 
+@pytest.mark.skipif(CompiledModel is None, reason="this LiteRT has no CompiledModel")
+@pytest.mark.parametrize("options", [
+    {"exclude": "DYNAMIC_UPDATE_SLICE"}, {"sampler": first, "top_k": 4}, {"verify": 1},
+], ids=["caches on the host", "top_k", "verify"])  # fmt: skip
+def test_compiled_models_with_options(options, model, greedy):
+    generator = Generator(model, api="compiled", **options)
+    assert generator.generate(TINY_PROMPT, max_tokens=4) == greedy[:4]
+    assert generator.generate((), max_tokens=4) == greedy[4:8]
+
+
 @pytest.mark.parametrize("prefill", [(), (1,), (3,), (6,), (16,), (2, 6), (40,), (64,)])
 def test_prompts_of_any_length_and_any_chunks(prefill, greedy):
     model = decoder(prefill)

@@ -13,7 +13,8 @@ std::vector<std::string> names_of(const Options& options) {
 
 Carriers::Carriers(const Target& target)
     : set_(std::make_shared<runtime::CarriedSet>(target.context, names_of(target.options))),
-      told_(target.options.carry.size()) {}
+      told_(target.options.carry.size()),
+      copied_(target.options.carry.size()) {}
 
 void Carriers::tell(int number, int graph, std::string reason) {
   const std::lock_guard<std::mutex> lock(mutex_);
@@ -23,6 +24,16 @@ void Carriers::tell(int number, int graph, std::string reason) {
 std::map<int, std::string> Carriers::told(int number) const {
   const std::lock_guard<std::mutex> lock(mutex_);
   return told_.at(static_cast<std::size_t>(number));
+}
+
+void Carriers::tell_copied(int number, int graph, std::string reason) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  copied_.at(static_cast<std::size_t>(number))[graph] = std::move(reason);
+}
+
+std::map<int, std::string> Carriers::copied(int number) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return copied_.at(static_cast<std::size_t>(number));
 }
 
 // An interpreter may have the address of one that is gone.

@@ -28,12 +28,15 @@ class Carriers {
   void tell(int number, int graph, std::string reason);
   /// By graph: why the tensor is an ordinary input and output there; empty if it is carried.
   std::map<int, std::string> told(int number) const;
+  /// Why a graph copies the next value on the device; empty where it is written in place.
+  void tell_copied(int number, int graph, std::string reason);
+  std::map<int, std::string> copied(int number) const;
 
  private:
   const std::shared_ptr<runtime::CarriedSet> set_;
   const std::shared_ptr<runtime::Weights> weights_ = std::make_shared<runtime::Weights>();
   mutable std::mutex mutex_;
-  std::vector<std::map<int, std::string>> told_;
+  std::vector<std::map<int, std::string>> told_, copied_;  // by number
 };
 
 /// Thread-safe.

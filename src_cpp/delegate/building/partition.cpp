@@ -183,6 +183,10 @@ void Partition::rebuild(std::int64_t budget) {
   published_ = std::move(built.graph);
   executor_ = std::move(built.executor);
   held = executor_->plan().peak_bytes;
+  for (const plan::Carry& c : executor_->plan().carries) {
+    const int number = executor_->plan().buffers[uz(c.buffer)].carried;
+    session_->carriers->tell_copied(number, session_->graph, c.reason);
+  }
 }
 
 void Partition::build_again() {

@@ -1,6 +1,7 @@
 #include "runtime/run/carried.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <utility>
 
 #include "base/half.hpp"

@@ -1,5 +1,7 @@
 #include "runtime/run/weights.hpp"
 
+#include <cstdint>
+#include <string_view>
 #include <variant>
 
 #include "base/index.hpp"
