@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <functional>
 #include <set>
 
 #include "base/index.hpp"
@@ -83,25 +82,6 @@ class Search {
   const std::vector<bool> is_output_;
 };
 
-/// Puts each node behind those that write what it reads; the others keep their order.
-void sort_nodes(ir::Graph& graph) {
-  const std::vector<int> writers = ir::writers_of(graph);
-  std::vector<bool> placed(graph.nodes.size(), false);
-  std::vector<ir::Node> sorted;
-  const std::function<void(std::size_t)> place = [&](std::size_t n) {
-    if (placed[n]) return;
-    placed[n] = true;
-    std::vector<int> read = graph.nodes[n].inputs;
-    read.push_back(graph.nodes[n].predicate);
-    for (const int id : read) {
-      if (id >= 0 && writers[uz(id)] >= 0) place(uz(writers[uz(id)]));
-    }
-    sorted.push_back(std::move(graph.nodes[n]));
-  };
-  for (std::size_t n = 0; n < graph.nodes.size(); ++n) place(n);
-  graph.nodes = std::move(sorted);
-}
-
 }  // namespace
 
 void skip_experts(ir::Graph& graph, Experts experts) {
@@ -139,7 +119,7 @@ void skip_experts(ir::Graph& graph, Experts experts) {
       changed = true;
     }
   }
-  if (changed) sort_nodes(graph);
+  if (changed) ir::sort_nodes(graph);
 }
 
 }  // namespace clgpu::passes
