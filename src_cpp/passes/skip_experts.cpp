@@ -10,6 +10,7 @@ namespace clgpu::passes {
 namespace {
 
 constexpr const char* kPass = "skip_experts";
+constexpr std::int64_t kMostElements = 4096;  // of a gate: one work-item looks through them
 
 bool is_product(const ir::Node& node) {
   return ops::family_of(node).work_kind == ops::WorkKind::kProduct;
@@ -96,6 +97,13 @@ void skip_experts(ir::Graph& graph, Experts experts) {
       if (!search.is_selected(gate) || search.is_selected(result)) continue;
       if (experts == Experts::kDense)
         return ir::skipped(graph, kPass, "the option experts is dense");
+      if (const std::int64_t elements = graph.tensor(gate).shape.elements();
+          elements > kMostElements) {
+        ir::declined(graph, kPass, graph.nodes[n].tflite_index,
+                     "the gate has " + std::to_string(elements) + " elements; at most " +
+                         std::to_string(kMostElements) + " are looked through");
+        continue;
+      }
       const std::vector<std::size_t> expert = search.only_for(n, result);
       const auto product = [&](std::size_t i) { return is_product(graph.nodes[i]); };
       if (std::none_of(expert.begin(), expert.end(), product)) {

@@ -748,6 +748,12 @@ def test_gates_that_are_not_chosen_skip_nothing():
     assert_stays(f"%10: float32[1, 1] = const [1]\n{text}", "skip_experts")
 
 
+def test_large_gates_are_not_looked_through():
+    text = GATED.replace("[2, 4]", "[5000, 4]").replace("[2, 1]", "[5000, 1]")
+    reason = '"the gate has 5000 elements; at most 4096 are looked through"'
+    assert_stays(text, "skip_experts", f"skip_experts declined node=3 {reason}")
+
+
 def test_dense_experts_stay():
     step = 'skip_experts skipped "the option experts is dense"'
     assert_stays(GATED, "skip_experts", step, experts="dense")
