@@ -27,14 +27,13 @@ __kernel __attribute__((reqd_work_group_size(SIDE, SIDE, 1))) void expert_matmul
   const int tile = get_group_id(1), n0 = (int)get_group_id(0) * COLS;
   const int across = get_local_id(0), down = get_local_id(1);
   const int count = ROWS_OF(tile);
-  if (count == 0) return;
   const int expert = EXPERT_OF(tile);
-  const int end = expert >= 0 && expert < experts ? depth : 0;
+  const int end = count > 0 && expert >= 0 && expert < experts ? depth : 0;
   weights += (size_t)(end > 0 ? expert : 0) * cols * depth;
   size_t from[PER_ROW];  // this work-item loads element `across` of these rows
 #pragma unroll
   for (int i = 0; i < PER_ROW; ++i)
-    from[i] = (size_t)X_ROW(ROW_OF(tile, min(down + i * SIDE, count - 1))) * depth;
+    from[i] = (size_t)X_ROW(ROW_OF(tile, max(min(down + i * SIDE, count - 1), 0))) * depth;
   float sums[PER_ROW * PER_COL];
 #pragma unroll
   for (int i = 0; i < PER_ROW * PER_COL; ++i) sums[i] = 0.0f;

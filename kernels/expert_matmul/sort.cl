@@ -1,7 +1,7 @@
 // sort.cl - rows in the order of their experts, divided into tiles of one expert each
 //
 // Shapes    indices: [rows / each]; order: [rows]; tiles: [count, 3]: expert, first position in order,
-//           number of rows, at most HEIGHT; 0 for tiles that are not needed. Rows with an index outside
+//           number of rows, at most HEIGHT; all 0 for tiles that are not needed. Rows with an index outside
 //           [0, EXPERTS) come last, as those of expert EXPERTS.
 // Launch    one work-group of WG work-items
 // Macros    INDEX_T  int|long|short  element type of indices
@@ -37,7 +37,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void expert_matmul_sort
         ++tile;
       }
     }
-    for (; tile < count; ++tile) tiles[3 * tile + 2] = 0;
+    for (int i = 3 * tile; i < 3 * count; ++i) tiles[i] = 0;
   }
   barrier(CLK_LOCAL_MEM_FENCE);
   for (int r = item; r < rows; r += WG) {

@@ -1,5 +1,7 @@
 #include "ir/graph.hpp"
 
+#include <functional>
+
 #include "base/index.hpp"
 
 namespace clgpu::ir {
@@ -28,6 +30,24 @@ std::vector<bool> output_mask(const Graph& graph) {
   std::vector<bool> mask(graph.tensors.size(), false);
   for (const int id : graph.outputs) mask[uz(id)] = true;
   return mask;
+}
+
+void sort_nodes(Graph& graph) {
+  const std::vector<int> writers = writers_of(graph);
+  std::vector<bool> placed(graph.nodes.size(), false);
+  std::vector<Node> sorted;
+  const std::function<void(std::size_t)> place = [&](std::size_t n) {
+    if (placed[n]) return;
+    placed[n] = true;
+    std::vector<int> read = graph.nodes[n].inputs;
+    read.push_back(graph.nodes[n].predicate);
+    for (const int id : read) {
+      if (id >= 0 && writers[uz(id)] >= 0) place(uz(writers[uz(id)]));
+    }
+    sorted.push_back(std::move(graph.nodes[n]));
+  };
+  for (std::size_t n = 0; n < graph.nodes.size(); ++n) place(n);
+  graph.nodes = std::move(sorted);
 }
 
 void remove_nodes(Graph& graph, const std::vector<bool>& marked) {

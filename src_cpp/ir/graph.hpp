@@ -66,6 +66,9 @@ void skipped(Graph& graph, const char* pass, std::string reason);
 /// The node of the model into which passes have merged this one, -1 if they have not.
 int merged_into(const Graph& graph, int node);
 
+/// Puts each node behind those that write what it reads; apart from that, nodes keep their order.
+void sort_nodes(Graph& graph);
+
 /// Removes the marked nodes; the others keep their order.
 void remove_nodes(Graph& graph, const std::vector<bool>& marked);
 

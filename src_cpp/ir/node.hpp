@@ -102,6 +102,7 @@ struct Node {
   /// Its outputs are undefined otherwise, and no element of them decides on a result: their readers
   /// have the same predicate, or do not use them where the tensor is 0.
   int predicate = -1;
+  int predicate_element = -1;  ///< the element of it that decides; -1: any
 };
 
 }  // namespace clgpu::ir

@@ -552,6 +552,7 @@ class Reader {
         case Fact::kOnlyIf:
           expect('(');
           node.predicate = id(false, tensors_exist);
+          if (accept(',')) node.predicate_element = small(0);
           expect(')');
           break;
         case Fact::kTail:

@@ -248,7 +248,11 @@ class Writer {
     if (epilogue.residual_after) text += " residual_after";
     if (node.allows_tf32) text += " tf32";
     if (node.is_band) text += " band";
-    if (node.predicate >= 0) text += " only_if(" + id_text(node.predicate) + ")";
+    if (node.predicate >= 0) {
+      text += " only_if(" + id_text(node.predicate);
+      if (node.predicate_element >= 0) text += ", " + std::to_string(node.predicate_element);
+      text += ")";
+    }
     if (node.tail != nullptr) text += tail_text(*node.tail);
     return text;
   }

@@ -49,8 +49,9 @@ struct Launch {
   std::array<std::size_t, 3> global{1, 1, 1};  ///< work-items; multiples of `local`
   std::array<std::size_t, 3> local{1, 1, 1};   ///< work-items of a work-group
   std::string build_flags;                     ///< of this candidate only; empty = exact IEEE
-  /// All work-groups return at once if the first argument, a buffer of one element, is 0
-  /// (kernels/common/predicate.cl). Its type is the macro PREDICATE_T.
+  /// All work-groups return at once if an element of the first argument, a buffer, is 0
+  /// (kernels/common/predicate.cl). The second argument is its index; its type is the macro
+  /// PREDICATE_T.
   bool predicated = false;
 
   Launch& macro(const char* name, std::int64_t value) {
@@ -90,10 +91,10 @@ struct Launch {
     return *this;
   }
 
-  /// Lets the launch run only if the element of a buffer is not 0.
-  Launch& only_if(Operand buffer, DType storage) {
+  /// Lets the launch run only if an element of a buffer is not 0.
+  Launch& only_if(Operand buffer, DType storage, int element) {
     predicated = true;
-    args.insert(args.begin(), buffer);
+    args.insert(args.begin(), {Arg{buffer}, Arg{std::int32_t{element}}});
     return type("PREDICATE_T", storage);
   }
 

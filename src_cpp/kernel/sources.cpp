@@ -62,7 +62,7 @@ void expand(const std::string& file, std::set<std::string>& included, std::ostri
   }
 }
 
-// A parameter in front of those of each kernel, and a look at it at the beginning of its body.
+// Parameters in front of those of each kernel, and a look at it at the beginning of its body.
 std::string with_predicate(const std::string& text) {
   constexpr std::string_view kKernel = "\n__kernel";
   std::string result;
@@ -75,7 +75,7 @@ std::string with_predicate(const std::string& text) {
     for (int depth = 1; end < text.size() && depth > 0; ++end)
       depth += text[end] == '(' ? 1 : text[end] == ')' ? -1 : 0;
     const std::size_t body = std::min(text.find('{', end), text.size() - 1) + 1;
-    result.append(text, from, open + 1 - from) += "PREDICATE_PARAMETER ";
+    result.append(text, from, open + 1 - from) += "PREDICATE_PARAMETERS ";
     result.append(text, open + 1, body - open - 1) += " PREDICATE_CHECK";
     from = body;
   }

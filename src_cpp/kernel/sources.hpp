@@ -26,7 +26,7 @@ std::string assemble(const std::string& file);
 std::string assemble_without(std::set<std::string> files, const std::string& file);
 
 /// The text of a launch's file, without some of those that it includes. If the launch has a
-/// predicate, the kernels have one more parameter, the first, and begin with a look at it
+/// predicate, the kernels have two more parameters in front, and begin with a look at it
 /// (common/predicate.cl).
 std::string text_of(const Launch& launch, std::set<std::string> without = {});
 

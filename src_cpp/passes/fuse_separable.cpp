@@ -25,8 +25,9 @@ void fuse_separable(ir::Graph& graph, Separable separable, const DeviceInfo& dev
       continue;
     }
     ir::applied(graph, kPass, pointwise.tflite_index, depthwise.tflite_index);
-    node->predicate =
-        pointwise.predicate;  // the depthwise convolution's, too: nothing else reads it
+    // The depthwise convolution has the same one, as nothing else reads its result.
+    node->predicate = pointwise.predicate;
+    node->predicate_element = pointwise.predicate_element;
     // At the later position, where a residual has been computed, too.
     pointwise = std::move(*node);
     removed[i] = true;

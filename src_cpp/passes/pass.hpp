@@ -110,8 +110,8 @@ enum class Experts {
 /// if the expert would be infinite or NaN there.
 void skip_experts(ir::Graph& graph, Experts experts);
 
-/// A BATCH_MATMUL with matrices that a GATHER has chosen among those of all experts reads them where
-/// they are; the GATHER has no readers then.
+/// A BATCH_MATMUL with matrices that a GATHER has chosen among those of all experts reads them
+/// where they are; the GATHER has no readers then.
 void gather_experts(ir::Graph& graph, Experts experts);
 
 /// Removes nodes whose results have no readers, and constants of tensors without readers.
@@ -159,6 +159,12 @@ void run_pipeline(ir::Graph& graph, const PipelineOptions& options, const Device
 void infer_shapes(ir::Graph& graph);
 /// The same for the outputs of one node.
 void infer_shapes(ir::Graph& graph, const ir::Node& node);
+
+/// Convolutions and other nodes of images that run only if an element of a gate is not 0 become
+/// nodes of one sample each, if the gate has an element for each of at most `most` samples: each
+/// runs only if the element of its sample is not 0. Not where they have fewer than `flops`
+/// operations for a sample on average. Relies on dimensions: run after infer_shapes, on a copy.
+void split_samples(ir::Graph& graph, int most, double flops);
 
 /// How to treat inputs of a concatenation that cannot be written directly to their place.
 enum class Concats {

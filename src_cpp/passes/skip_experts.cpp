@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <functional>
 #include <set>
 
 #include "base/index.hpp"
@@ -11,6 +10,7 @@ namespace clgpu::passes {
 namespace {
 
 constexpr const char* kPass = "skip_experts";
+constexpr std::int64_t kMostElements = 4096;  // of a gate: one work-item looks through them
 
 bool is_product(const ir::Node& node) {
   return ops::family_of(node).work_kind == ops::WorkKind::kProduct;
@@ -83,25 +83,6 @@ class Search {
   const std::vector<bool> is_output_;
 };
 
-/// Puts each node behind those that write what it reads; the others keep their order.
-void sort_nodes(ir::Graph& graph) {
-  const std::vector<int> writers = ir::writers_of(graph);
-  std::vector<bool> placed(graph.nodes.size(), false);
-  std::vector<ir::Node> sorted;
-  const std::function<void(std::size_t)> place = [&](std::size_t n) {
-    if (placed[n]) return;
-    placed[n] = true;
-    std::vector<int> read = graph.nodes[n].inputs;
-    read.push_back(graph.nodes[n].predicate);
-    for (const int id : read) {
-      if (id >= 0 && writers[uz(id)] >= 0) place(uz(writers[uz(id)]));
-    }
-    sorted.push_back(std::move(graph.nodes[n]));
-  };
-  for (std::size_t n = 0; n < graph.nodes.size(); ++n) place(n);
-  graph.nodes = std::move(sorted);
-}
-
 }  // namespace
 
 void skip_experts(ir::Graph& graph, Experts experts) {
@@ -116,6 +97,13 @@ void skip_experts(ir::Graph& graph, Experts experts) {
       if (!search.is_selected(gate) || search.is_selected(result)) continue;
       if (experts == Experts::kDense)
         return ir::skipped(graph, kPass, "the option experts is dense");
+      if (const std::int64_t elements = graph.tensor(gate).shape.elements();
+          elements > kMostElements) {
+        ir::declined(graph, kPass, graph.nodes[n].tflite_index,
+                     "the gate has " + std::to_string(elements) + " elements; at most " +
+                         std::to_string(kMostElements) + " are looked through");
+        continue;
+      }
       const std::vector<std::size_t> expert = search.only_for(n, result);
       const auto product = [&](std::size_t i) { return is_product(graph.nodes[i]); };
       if (std::none_of(expert.begin(), expert.end(), product)) {
@@ -139,7 +127,7 @@ void skip_experts(ir::Graph& graph, Experts experts) {
       changed = true;
     }
   }
-  if (changed) sort_nodes(graph);
+  if (changed) ir::sort_nodes(graph);
 }
 
 }  // namespace clgpu::passes

@@ -137,6 +137,10 @@ Choices<Run> all_passes() {
   }
   list.emplace_back("infer_shapes",
                     [](ir::Graph& graph, const Settings&) { passes::infer_shapes(graph); });
+  list.emplace_back("split_samples", [](ir::Graph& graph, const Settings&) {
+    constexpr int kMost = 16;
+    passes::split_samples(graph, kMost, 0);
+  });
   list.emplace_back("remove_concatenations", [](ir::Graph& graph, const Settings& s) {
     passes::remove_concatenations(graph, s.concats);
   });

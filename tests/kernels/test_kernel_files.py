@@ -171,12 +171,16 @@ def test_entries_are_unique_in_the_repository():
 
 
 # Files that a source puts in front of others, instead of an #include.
-ASSEMBLED = {"common/chain_stage.cl": ROOT / "src_cpp" / "kernel" / "chain.cpp"}
+ASSEMBLED = {
+    "common/chain_stage.cl": ROOT / "src_cpp" / "kernel" / "chain.cpp",
+    "common/predicate.cl": ROOT / "src_cpp" / "kernel" / "sources.cpp",
+}
+LAUNCHERS = {"device": "runtime", "predicate": "plan"}  # of kernels that are not a family's
 
 
 def launchers(name: str) -> list[Path]:
     """The sources that may launch the kernels of a file."""
-    folder = "runtime" if name.startswith("device/") else "ops"
+    folder = LAUNCHERS.get(name.split("/", maxsplit=1)[0], "ops")
     return list((ROOT / "src_cpp" / folder).rglob("*.[ch]pp"))
 
 

@@ -149,6 +149,75 @@ def test_choice_changes_from_one_inference_to_the_next(device):
         assert_close(output, stock(model, inputs), "fp32", WIDTH, "")
 
 
+@pytest.mark.parametrize("batch", [1, 3])
+def test_launches_of_experts_in_chains(batch, device):
+    rng = np.random.default_rng(11)
+    model = gated_model(batch, 2, expert_weights(rng))
+    inputs = [rng.standard_normal((batch, n)).astype(np.float32) for n in (WIDTH, EXPERTS)]
+    delegate = clgpu_delegate.load(device=device, chain="on")
+    interpreter = make_interpreter(op_runtime(), model, [delegate])
+    for _ in range(2):
+        output = run_interpreter(interpreter, inputs)[0]
+        assert_close(output, stock(model, inputs), "fp32", WIDTH, str(delegate.stats()["chains"]))
+
+
+def convolved_model(batch, weights):
+    """Experts of images: a convolution, a pool and a dense layer."""
+    m = ModelMaker()
+    x = m.input("x", (batch, 24, 25, 8), np.float32)
+    scores = m.input("scores", (batch, len(weights)), np.float32)
+    shapes = [(batch, 2)] * 2
+    values, _ = m.op(
+        "TOPK_V2", [scores, m.constant(np.int32(2))], shapes, dtype=[np.float32, np.int32]
+    )
+    ends = [m.constant(np.int32(place)) for place in ([0, 1], [batch, 2], [1, 1])]
+    least = m.op("STRIDED_SLICE", [values, *ends], (batch, 1))
+    picked = m.op("GREATER_EQUAL", [scores, least], (batch, len(weights)), dtype=np.bool_)
+    gates = m.op("SELECT_V2", [picked, scores, m.constant(np.float32(0))], (batch, len(weights)),
+                 dtype=np.float32)  # fmt: skip
+    count = len(weights)
+    parts = m.op("SPLIT", [m.constant(np.int32(1)), gates], [(batch, 1)] * count,
+                 dtype=[np.float32] * count, num_splits=count)  # fmt: skip
+    total = None
+    for (filters, matrix), gate in zip(weights, parts):
+        bias = m.constant(filters[:, 0, 0, 0])
+        y = m.op(
+            "CONV_2D", [x, m.constant(filters), bias], (batch, 24, 25, len(filters)),
+            padding="SAME", stride_h=1, stride_w=1,
+        )  # fmt: skip
+        y = m.op(
+            "MAX_POOL_2D", [y], (batch, 12, 12, len(filters)), padding="VALID", stride_h=2,
+            stride_w=2, filter_height=2, filter_width=2,
+        )  # fmt: skip
+        y = m.op("RESHAPE", [y, m.constant(np.int32([-1, 144 * len(filters)]))],
+                 (batch, 144 * len(filters)))  # fmt: skip
+        y = m.op("FULLY_CONNECTED", [y, m.constant(matrix), None], (batch, len(matrix)))
+        y = m.op("MUL", [y, gate], (batch, len(matrix)))
+        total = y if total is None else m.op("ADD", [total, y], (batch, len(matrix)))
+    m.output(total)
+    return m.build()
+
+
+@pytest.mark.parametrize("share_memory", [True, False])
+@pytest.mark.parametrize("batch", [1, 2, 5])
+def test_samples_of_images(batch, share_memory, device):
+    rng = np.random.default_rng(batch)
+    weights = [
+        (rng.standard_normal((32, 3, 3, 8)).astype(np.float32) / 8,
+         rng.standard_normal((7, 144 * 32)).astype(np.float32) / 64)
+        for _ in range(4)
+    ]  # fmt: skip
+    model = convolved_model(batch, weights)
+    for _ in range(2):
+        inputs = [
+            rng.standard_normal((batch, 24, 25, 8)).astype(np.float32),
+            rng.standard_normal((batch, 4)).astype(np.float32),
+        ]
+        wanted = stock(model, inputs)
+        for output in run(model, inputs, device, share_memory=share_memory)[0]:
+            assert_close(output, wanted, "fp32", 144 * 32, "")
+
+
 def test_batch_may_change(device):
     rng = np.random.default_rng(10)
     weights = expert_weights(rng)

@@ -1036,6 +1036,12 @@ def test_gates_that_are_not_chosen_skip_nothing():
     assert_stays(f"%10: float32[1, 1] = const [1]\n{text}", "skip_experts")
 
 
+def test_large_gates_are_not_looked_through():
+    text = GATED.replace("[2, 4]", "[5000, 4]").replace("[2, 1]", "[5000, 1]")
+    reason = '"the gate has 5000 elements; at most 4096 are looked through"'
+    assert_stays(text, "skip_experts", f"skip_experts declined node=3 {reason}")
+
+
 def test_dense_experts_stay():
     step = 'skip_experts skipped "the option experts is dense"'
     assert_stays(GATED, "skip_experts", step, experts="dense")
@@ -1126,6 +1132,61 @@ def test_other_products_of_gathered_matrices_stay(old, new):
 def test_gathered_matrices_stay_with_dense_experts():
     step = 'gather_experts skipped "the option experts is dense"'
     assert_stays(GATHERED, "gather_experts", step, experts="dense")
+
+
+# split_samples
+
+SAMPLES = """
+%0: float32[2, 6, 6, 4] "x"
+%1: float32[4, 1, 1, 4] = const splat(1)
+%2: float32[2, 1, 1, 1]
+inputs %0, %2
+%3: float32[2, 6, 6, 4] "y" = conv2d(%0, %1) op=CONV_2D node=0 only_if(%2)
+%4: float32[2, 6, 6, 4] "z" = unary(%3) {op=exp} op=EXP node=1 only_if(%2)
+%5: float32[2, 6, 6, 4] = binary(%4, %2) {op=gated} op=MUL node=2
+outputs %5
+"""
+
+
+def test_samples_of_an_expert_are_computed_one_by_one():
+    expected = """
+    %0: float32[2, 6, 6, 4] "x"
+    %1: float32[4, 1, 1, 4] = const splat(1)
+    %2: float32[2, 1, 1, 1]
+    inputs %0, %2
+    %6: float32[1, 6, 6, 4] "x sample 0" = rows.kept(%0) {rows={end=1}, samples=true} \
+        op=ROWS node=0
+    %7: float32[1, 6, 6, 4] "x sample 1" = rows.kept(%0) {rows={first=1, end=2}, samples=true} \
+        op=ROWS node=0
+    %8: float32[1, 6, 6, 4] "y sample 0" = conv2d(%6, %1) op=CONV_2D node=0 only_if(%2, 0)
+    %9: float32[1, 6, 6, 4] "z sample 0" = unary(%8) {op=exp} op=EXP node=1 only_if(%2, 0)
+    %10: float32[1, 6, 6, 4] "y sample 1" = conv2d(%7, %1) op=CONV_2D node=0 only_if(%2, 1)
+    %11: float32[1, 6, 6, 4] "z sample 1" = unary(%10) {op=exp} op=EXP node=1 only_if(%2, 1)
+    %4: float32[2, 6, 6, 4] "z" = concatenation(%9, %11) op=CONCATENATION node=1 only_if(%2)
+    %5: float32[2, 6, 6, 4] = binary(%4, %2) {op=gated} op=MUL node=2
+    outputs %5
+    """
+    assert_becomes(SAMPLES, "split_samples", expected)
+
+
+MIXED = "%6: float32[2, 6, 6, 4] = cumsum(%4) node=3 only_if(%2)\n%5"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (", 1, 1, 1]\ninputs", ", 6, 6, 4]\ninputs"),  # several elements for a sample
+        ("%5: float32[2, 6, 6, 4] = binary(%4,", f"{MIXED}: float32[2, 6, 6, 4] = binary(%6,"),
+        ("conv2d(%0, %1) op=CONV_2D", "unary(%0) {op=exp} op=EXP"),  # no product
+        ("only_if(%2)", "only_if(%2, 1)"),
+    ],
+)
+def test_other_experts_are_computed_for_the_whole_batch(old, new):
+    assert_stays(SAMPLES.replace(old, new), "split_samples")
+
+
+def test_one_sample_stays():
+    assert_stays(SAMPLES.replace("32[2,", "32[1,"), "split_samples")
 
 
 def test_each_pass_has_its_cases_here():

@@ -115,8 +115,8 @@ def test_family_has_its_source_its_kernels_and_its_tests(family):
 
 
 def test_every_folder_of_kernels_belongs_to_a_family():
-    # Parts of kernels, what the runtime measures devices with, what several families use, what plans
-    # launch by themselves.
+    # Parts of kernels, what the runtime measures devices with, what several families use, what
+    # plans launch by themselves.
     shared = {"common", "device", "requantize", "strided_copy", "tensor_gemm", "predicate"}
     folders = {path.name for path in KERNELS.iterdir() if path.is_dir()} - shared
     assert folders <= set(families())

@@ -16,14 +16,18 @@ namespace {
 
 struct RowsAttrs : ir::Attrs {
   RowRange rows;
-  CLGPU_FIELDS(rows)
+  bool samples = false;  ///< they are positions along axis 0, not rows
+  CLGPU_FIELDS(rows, samples)
+
+  int axis() const { return samples ? 0 : 1; }
 };
 
 ir::Shapes infer(const NodeContext& node) {
-  const RowRange rows = node.attrs<RowsAttrs>().rows;
+  const auto& attrs = node.attrs<RowsAttrs>();
+  const RowRange rows = attrs.rows;
   ir::Shape shape = node.input(0).shape;
-  CLGPU_CHECK(rows.first >= 0 && rows.first < rows.end && rows.end <= shape[1]);
-  shape[1] = rows.count();
+  CLGPU_CHECK(rows.first >= 0 && rows.first < rows.end && rows.end <= shape[attrs.axis()]);
+  shape[attrs.axis()] = rows.count();
   return {shape};
 }
 
@@ -32,7 +36,8 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   const ir::Tensor& src = node.input(0);
   const ir::Tensor& dst = node.output(0);
   const std::int64_t elements = dst.shape.elements();
-  const std::int64_t first = node.attrs<RowsAttrs>().rows.first * src.shape.elements(2, 4);
+  const auto& attrs = node.attrs<RowsAttrs>();
+  const std::int64_t first = attrs.rows.first * src.shape.elements(attrs.axis() + 1, 4);
   const ResultLayout layout = result_layout(node);
   const MoveUnit unit =
       move_unit(src.storage, dst.storage, layout.common_divisor(std::gcd(elements, first)));
@@ -72,9 +77,9 @@ const Family kKeptRowsFamily = [] {
   return family;
 }();
 
-ir::Node rows_of(int source, RowRange rows, int result, bool kept) {
-  RowsAttrs attrs;
-  attrs.rows = rows;
+namespace {
+
+ir::Node copy_of(int source, const RowsAttrs& attrs, int result, bool kept) {
   ir::Node node;
   node.kind = kept ? &kKeptRowsFamily : &kRowsFamily;
   node.op = "ROWS";
@@ -82,6 +87,21 @@ ir::Node rows_of(int source, RowRange rows, int result, bool kept) {
   node.outputs = {result};
   node.attrs = share(attrs);
   return node;
+}
+
+}  // namespace
+
+ir::Node rows_of(int source, RowRange rows, int result, bool kept) {
+  RowsAttrs attrs;
+  attrs.rows = rows;
+  return copy_of(source, attrs, result, kept);
+}
+
+ir::Node sample_of(int source, int sample, int result) {
+  RowsAttrs attrs;
+  attrs.rows = {sample, sample + 1};
+  attrs.samples = true;
+  return copy_of(source, attrs, result, /*kept=*/true);
 }
 
 }  // namespace clgpu::ops

@@ -9,4 +9,7 @@ namespace clgpu::ops {
 /// the result must not be placed in another tensor, which would then live as long.
 ir::Node rows_of(int source, RowRange rows, int result, bool kept);
 
+/// A node that copies a sample of `source`, NHWC, to `result`.
+ir::Node sample_of(int source, int sample, int result);
+
 }  // namespace clgpu::ops

@@ -49,6 +49,10 @@ struct Measures {
 constexpr int kBands[] = {512, 256, 128, 64, 32, 16, 8, 4, 2, 1};
 // Planning takes about a millisecond for every ten nodes.
 constexpr std::int64_t kMostNodes = 6000;
+// Of experts that are computed sample by sample: a launch takes a CPU as long as this many
+// operations.
+constexpr int kMostSamples = 16;
+constexpr double kLeastFlops = 1e6;
 constexpr std::int64_t kMostPieces = 64;  // of all weights together
 
 std::int64_t int64(std::uint64_t bytes) {
@@ -112,6 +116,8 @@ class Fitter {
 
   ir::Graph rewritten(const Measures& measures, std::int64_t budget) const {
     ir::Graph graph = graph_;
+    // A GPU computes samples that nobody needs in less time than it takes to launch each by itself.
+    if (device_.is_cpu()) passes::split_samples(graph, kMostSamples, kLeastFlops);
     // Packed weights take somewhat more. While one piece of streamed weights is read, the next one
     // arrives.
     std::int64_t piece = int64(device_.max_object_bytes / 2);

@@ -161,7 +161,8 @@ class Planner {
       for (std::size_t i = uz(begin); i < plan_.run.size(); ++i) {
         Step& step = plan_.run[i];
         step.launch.only_if({Operand::Kind::kPredicate, 0, false, true},
-                            plan_.buffers[uz(decides)].storage);
+                            plan_.buffers[uz(decides)].storage,
+                            std::max(node.predicate_element, 0));
         step.buffers.insert(step.buffers.begin(), decides);
       }
     }
@@ -170,13 +171,13 @@ class Planner {
     note_in_place(node, candidate, begin);
   }
 
-  // The buffer of one element that decides whether a node's launches run; -1: they always do. For a
-  // predicate of more elements, a launch looks through them once.
+  // The buffer with the element that decides whether a node's launches run; -1: they always do.
+  // Where any of several elements decides, a launch looks through them once.
   int predicate_of(const ir::Node& node, const std::string& candidate) {
     if (node.predicate < 0) return -1;
     const ir::Tensor& tensor = graph_.tensor(node.predicate);
     const int buffer = buffer_of_[uz(node.predicate)];
-    if (tensor.shape.elements() == 1) return buffer;
+    if (tensor.shape.elements() == 1 || node.predicate_element >= 0) return buffer;
     const auto [known, is_new] = any_of_.try_emplace(buffer, -1);
     if (is_new) {
       Buffer any;
