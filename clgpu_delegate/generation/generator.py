@@ -476,7 +476,7 @@ class Generator:
             values, indices = row(step.logits, self._vocabulary), None
             self._check(values)
             if self._sampler is None or self._top_k is not None:
-                order = np.argsort(-values, kind="stable")[: self._top_k or 1]
+                order = _largest(values, self._top_k or 1)
                 values, indices = values[order], order.astype(np.int32)
             else:
                 self._logits = values
@@ -498,6 +498,17 @@ class Generator:
                 f"the logits after {self._state.position} tokens are not numbers (NaN); try "
                 "precision='fp32', or the option verify"
             )
+
+
+def _largest(values: Array, count: int) -> Array:
+    """Indices of the largest values in descending order, of equal ones the first."""
+    if count == 1:
+        return np.argmax(values).reshape(1)
+    # Sorting the whole vocabulary would take longer than the step.
+    least = np.partition(values, -count)[-count]
+    candidates = np.flatnonzero(values >= least)
+    largest: Array = candidates[np.argsort(-values[candidates], kind="stable")][:count]
+    return largest
 
 
 def _open(model: Source) -> tuple[bytes | Path, Model | None]:
