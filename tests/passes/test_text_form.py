@@ -134,7 +134,7 @@ def test_passes_make_of_a_text_what_the_delegate_makes_of_the_model(precision):
         ("[2]\ni", "[2\ni", "line 1, column 14: expected ',' or ']', found the end of the line"),
         ("[2]\ni", "[two]\ni", "line 1, column 13: expected an integer from -2147483648 to "),
         ("[2]\ni", "[2] size=3\ni", 'column 16: expected "NAME" or a fact of the tensor: tflite, '),
-        ("inputs", "imputs", "line 2, column 1: expected %NUMBER or a statement: tf32, half, inputs, "),
+        ("inputs", "imputs", "line 2, column 1: expected %NUMBER or a statement: tf32, half, "),
         ("softmax", "softmin", "line 3, column 18: expected a family: softmax, add, "),
         ("(%0)", "(%7)", "line 3, column 26: the tensor %7 is not described; expected %7: TYPE"),
         ("(%0)", "(%1)", "SOFTMAX reads %1 before it is written"),
