@@ -122,7 +122,6 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void composite_lanes(
       larger[r] = fmax(larger[r], largest[r]);
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-    if (!any) continue;
     for (int i = item; i < ROWS * KEYS; i += WG) {
       float top = larger[0];
       for (int r = 1; r < ROWS; ++r) top = i / KEYS == r ? larger[r] : top;
@@ -136,7 +135,8 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void composite_lanes(
       for (int j = 0; j < KEYS; ++j) total[r] += score[r * KEYS + j];
       for (int p = 0; p < PARTS; ++p) sums[r][p] *= shrink;
     }
-    const int count = min(KEYS, end - begin);
+    // Values of keys that are all masked are not read.
+    const int count = any ? min(KEYS, end - begin) : 0;
     for (int p = 0; p < PARTS; ++p) {
       const int col = p * WG + item;
       if (col >= cols) break;

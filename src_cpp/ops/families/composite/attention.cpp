@@ -99,7 +99,9 @@ std::int64_t chunk_of(const Sizes& size, std::int64_t rows, std::int64_t step,
 kernel::Candidate in_lanes(const NodeContext& node, const Sizes& size, const DeviceInfo& device) {
   const int lanes = size.depth % 32 == 0 ? 8 : 4;
   const auto items = static_cast<std::int64_t>(group_of(device.is_cpu() ? 32 : kMostItems, device));
-  const std::int64_t rows = std::min(kMostRows, size.rows());
+  // PoCL 3.1 compiles this kernel with two rows to wrong code.
+  const std::int64_t rows =
+      size.rows() == 2 && device.is_cpu() ? 3 : std::min(kMostRows, size.rows());
   const std::int64_t chunk = chunk_of(size, rows, items / lanes, 4 * device.compute_units);
   const std::int64_t chunks = ceil_div(size.keys, chunk);
   kernel::Candidate candidate{"lanes_" + std::to_string(lanes), {}, {}};
