@@ -46,6 +46,10 @@ options = ["-q", "-p", "no:cacheprovider", "-c", f"{root}/pyproject.toml"]
 chains = f"{root}/tests/delegate/test_chains.py::test_"
 tests = [f"{root}/tests/{part}" for part in ("ops", "quantized", "kernels/test_peaks.py")]
 tests += [chains + "chains_compute_the_same_with_fewer_launches", chains + "half_tensors"]
+# Kernels that nodes of their own do not have: predicates of experts, rows of carried tensors.
+tests += [f"{root}/tests/passes/test_experts.py::test_gates"]
+carried = f"{root}/tests/delegate/test_carried.py::test_each_step_has"
+tests += [carried + "_the_value_that_the_last_one_left"]
 code = pytest.main([*options, *tests])
 from clgpu_delegate import _core
 print("made:", *sorted(_core.kernel_names()))
