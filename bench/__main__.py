@@ -12,6 +12,7 @@ from bench import (
     compare,
     conv,
     crossover,
+    decode,
     experts,
     frames,
     guard,
@@ -63,6 +64,9 @@ for name, function in {
     "peers": command(peers_command.run, per="turn", csv=None, threads=0, rounds=7, budget=0.3),
     "crossover": command(crossover.run, per="size", csv=None, threads=0, rounds=200, budget=0.3),
     "experts": command(experts.run, per="form", csv=None, threads=0, rounds=20, budget=5.0),
+    "decode": command(
+        decode.run, per="form", csv=None, threads=0, rounds=9, budget=20.0, torch=False
+    ),
     "guard": make_command(
         guard.run,
         lambda _, given: guard.Request(**given),
