@@ -61,14 +61,16 @@ def main(arguments: list[str] | None = None) -> None:
     recent: collections.deque[float] = collections.deque(
         maxlen=settings["micro"]["sliding_window_size"]
     )
+    was_heard = False
     samples = (media.sound(asked.sound, RATE) * 32768).astype(np.int16)
     with clgpu_delegate.Runner(model, device=asked.device) as runner:
         for number, score in enumerate(scores(runner, features(samples))):
             recent.append(score)
             mean = statistics.fmean(recent)
-            if len(recent) == recent.maxlen and mean > cutoff:
+            is_heard = len(recent) == recent.maxlen and mean > cutoff
+            if is_heard and not was_heard:
                 print(f"{number * 0.03:6.2f} s  {settings['wake_word']}: {mean:.0%}")
-                recent.clear()
+            was_heard = is_heard
 
 
 if __name__ == "__main__":
