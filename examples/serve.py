@@ -72,7 +72,7 @@ def main() -> None:
 
 if __name__ == "__main__":
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    # Ray ends the process that answers HTTP if it needs longer to start; busy machines take more than
-    # the 5 seconds that it allows.
+    # Ray ends the process that answers HTTP if it needs longer to start; busy machines take more
+    # than the 5 seconds that it allows.
     os.environ.setdefault("RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S", "50")
     main()
