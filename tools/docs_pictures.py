@@ -11,16 +11,23 @@ out, with a line about each.
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import contextlib
 import html
 import io
+import json
 import os
 import shutil
+import signal
+import socket
+import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+import urllib.request
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -110,6 +117,96 @@ def formats() -> None:
     _write_example("formats", "", said)
 
 
+def birds() -> None:
+    """Write a spectrogram of three songs, and the species that BirdNET hears."""
+    from examples import birds  # noqa: PLC0415
+    from tools import docs_sounds  # noqa: PLC0415
+
+    samples = docs_sounds.birds(birds.RATE)
+    docs_sounds.save("songs.wav", samples, birds.RATE)
+    said = _said(birds.main, "songs.wav")
+    with _plot("songs.jpg", "kHz") as axes:
+        axes.specgram(samples, NFFT=2048, Fs=birds.RATE / 1e3, vmin=-90, cmap="magma")
+        axes.set_ylim(0, 6)
+        seconds = range(0, 10, 3)
+        axes.set_xticks([1e3 * second for second in seconds], map(str, seconds))
+    _write_example("birds", "songs.jpg", said, "48rem")
+    Path("songs.wav").unlink()
+
+
+def wake_word() -> None:
+    """Write a spoken sentence, the model's score while it is said, and where the word is."""
+    from examples import media, wake_word  # noqa: PLC0415
+    from tools import docs_sounds  # noqa: PLC0415
+
+    spoken = "It rains. Okay nabu, turn on the light."
+    samples = docs_sounds.speech(spoken, wake_word.RATE)
+    docs_sounds.save("speech.wav", samples, wake_word.RATE)
+    said = _said(wake_word.main, "speech.wav", "--word", "okay_nabu")
+    model = media.packaged("pymicro_wakeword", "models/okay_nabu.tflite", "pymicro-wakeword")
+    with clgpu_delegate.Runner(model) as runner:
+        rows = wake_word.features((samples * 32767).astype(np.int16))
+        scores = list(wake_word.scores(runner, rows))
+    with _plot("speech.png", "score") as axes:
+        axes.plot(np.arange(len(samples)) / wake_word.RATE, samples / 2 + 0.5, color="0.75")
+        axes.plot(0.03 * np.arange(len(scores)), scores)
+        axes.set_title(spoken, fontsize="medium")
+    _write_example("wake_word", "speech.png", said, "48rem")
+    Path("speech.wav").unlink()
+
+
+def serve() -> None:
+    """Write what a server of LeNet-5 answers, and its latencies under load."""
+    import ray  # noqa: F401, PLC0415  # asked for here, as the server is another process
+
+    from examples import serve_load  # noqa: PLC0415
+
+    ports = [str(_free_port()) for _ in range(2)]
+    command = [sys.executable, "-m", "examples.serve", str(Path("lenet5.tflite").resolve())]
+    with subprocess.Popen(
+        [*command, "--port", ports[0], "--metrics-port", ports[1]],
+        cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+    ) as server:  # fmt: skip
+        try:
+            url = next((line.strip() for line in server.stdout if line.startswith("http")), "")
+            if not url:
+                raise ImportError("the server did not start")
+            with urllib.request.urlopen(url, timeout=60) as answer:
+                told = "".join(f"{name}: {each}\n" for name, each in json.load(answer).items())
+            outcomes: list[serve_load.Outcome] = []
+            load = _said(lambda _: outcomes.extend(asyncio.run(serve_load.measure(url, 8, 2))))
+        finally:
+            server.send_signal(signal.SIGTERM)
+    with _plot("latency.png", "ms") as axes:
+        rates = (f"{share:.0%} of their rate" for share in serve_load.SHARES)
+        for name, outcome in zip(("8 clients", *rates), outcomes):
+            times = 1e3 * np.sort(outcome.seconds)
+            axes.plot(100 * np.arange(1, len(times) + 1) / len(times), times, label=name)
+        axes.set_yscale("log")
+        axes.set_xlabel("share of the requests that needed less time, %")
+        axes.legend()
+    _write_example("serve", "latency.png", f"{told}\n{load}", "48rem")
+
+
+def _free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
+@contextlib.contextmanager
+def _plot(path: str, unit: str) -> Iterator[Any]:
+    """Axes over seconds, in a file."""
+    from matplotlib.figure import Figure  # noqa: PLC0415
+
+    figure = Figure((9, 2.8), layout="constrained")
+    axes = figure.subplots()
+    axes.set_xlabel("seconds")
+    axes.set_ylabel(unit)
+    yield axes
+    figure.savefig(path, dpi=110)
+
+
 def _portrait() -> str:
     from examples import media  # noqa: PLC0415
 
@@ -126,13 +223,14 @@ def _said(example: Callable[[list[str]], object], *words: str) -> str:
     return output.getvalue()
 
 
-def _write_example(name: str, picture: str, said: str) -> None:
+def _write_example(name: str, picture: str, said: str, width: str = "24rem") -> None:
     """Write the part of a page: the picture, a file that is then removed, and the output."""
     parts = []
     if picture:
         kind = "png" if picture.endswith(".png") else "jpeg"
         data = base64.b64encode(Path(picture).read_bytes()).decode()
-        parts.append(f'<img src="data:image/{kind};base64,{data}" alt="" style="max-width: 24rem">')
+        source = f"data:image/{kind};base64,{data}"
+        parts.append(f'<img src="{source}" alt="" style="max-width: {width}">')
         Path(picture).unlink()
     parts.append(f"<pre>{html.escape(said)}</pre>")
     Path(f"{name}.html").write_text("".join(parts))
@@ -154,7 +252,7 @@ def main() -> None:
     try:
         for picture in (quickstart, profile, memory, tuning, quantization):
             picture()
-        for example in (detect, segment, classify, formats):
+        for example in (detect, segment, classify, birds, wake_word, formats, serve):
             try:
                 example()
             except (ImportError, SystemExit) as missing:
