@@ -210,6 +210,7 @@ class Delegate:
 
     def write_carried(self, name: str, value: np.ndarray[Any, Any]) -> None:
         """Set a carried tensor to an array of its shape and type; errors as `read_carried`."""
+        value = np.asarray(value)
         found = next((entry for entry in self.carried() if entry["name"] == name), None)
         if found is not None and found["shape"] is not None:
             given = (value.dtype.name, list(value.shape))

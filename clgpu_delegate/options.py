@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import inspect
+import operator
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -388,9 +389,21 @@ def _carried(row: _Row, value: object) -> str:
             raise OptionError(f"option {row['key']!r} has {name!r}; allowed: names without ,=+/")
         if not isinstance(graphs, Mapping) or not graphs:
             raise _wrong(row, value, "a dict of name: {graph: (input, output)}")
-        pairs = [f"{graph}/{before}/{after}" for graph, (before, after) in graphs.items()]
+        try:
+            pairs = [
+                f"{_index(graph)}/{_index(before)}/{_index(after)}"
+                for graph, (before, after) in graphs.items()
+            ]
+        except (TypeError, ValueError):
+            raise _wrong(row, value, "a dict of name: {graph: (input, output)}") from None
         texts.append(f"{name}={'+'.join(pairs)}")
     return ",".join(texts)
+
+
+def _index(value: object) -> int:
+    if isinstance(value, bool):
+        raise TypeError
+    return operator.index(value)  # type: ignore[arg-type]
 
 
 # By the kind of value: a function that takes a row of the table and a value, and returns the
