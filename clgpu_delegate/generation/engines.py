@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import threading
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -19,6 +20,8 @@ from clgpu_delegate.runtimes import Runtime
 from clgpu_delegate.tflite.inference import as_our_error, make_interpreter
 
 Array = np.ndarray[Any, Any]
+
+_COMPILING = threading.Lock()  # by which a compiled model finds its own delegate
 
 
 class Engine(Protocol):
@@ -79,22 +82,23 @@ class CompiledEngine:
             hardware_accelerators=device(int(device.GPU) | int(device.CPU)),
             cpu_options=settings.CpuOptions(num_threads=threads),
         )
-        self._environment = litert_environment(**vars(options))
-        known = {d._native.pointer for d in litert_delegates()}
-        with as_our_error("LiteRT cannot compile the model"):
-            make = models.CompiledModel
-            if isinstance(source, Path):
-                self._model = make.from_file(
-                    str(source), environment=self._environment, options=wanted
-                )
-            else:
-                self._model = make.from_buffer(
-                    source, environment=self._environment, options=wanted
-                )
-        made = [d for d in litert_delegates() if d._native.pointer not in known]
-        if not made:
-            raise ClgpuError("LiteRT has not given the model to the delegate")
-        self.delegate = made[-1]
+        with _COMPILING:
+            self._environment = litert_environment(**vars(options))
+            known = {d._native.pointer for d in litert_delegates()}
+            with as_our_error("LiteRT cannot compile the model"):
+                make = models.CompiledModel
+                if isinstance(source, Path):
+                    self._model = make.from_file(
+                        str(source), environment=self._environment, options=wanted
+                    )
+                else:
+                    self._model = make.from_buffer(
+                        source, environment=self._environment, options=wanted
+                    )
+            made = [d for d in litert_delegates() if d._native.pointer not in known]
+            if not made:
+                raise ClgpuError("LiteRT has not given the model to the delegate")
+            self.delegate = made[-1]
         self._buffers = {}
         for step in steps:
             inputs = {
