@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import operator
 import re
@@ -13,10 +14,23 @@ from typing import TYPE_CHECKING, Any, Callable, Literal, NamedTuple
 import numpy as np
 
 from clgpu_delegate.base.files import Source, read_content
-from clgpu_delegate.errors import ClgpuError, InputError, OptionError, QuantizationError
+from clgpu_delegate.errors import (
+    ClgpuError,
+    InputError,
+    ModelError,
+    OptionError,
+    QuantizationError,
+)
 from clgpu_delegate.generation import tails
 from clgpu_delegate.generation.engines import CompiledEngine, Engine, InterpreterEngine
-from clgpu_delegate.generation.signatures import Names, Step, cache_length, find_steps
+from clgpu_delegate.generation.signatures import (
+    Caches,
+    Names,
+    Step,
+    find_caches,
+    find_steps,
+    read_graphs,
+)
 from clgpu_delegate.litert.compiled import runtime_for
 from clgpu_delegate.options import Options, with_settings
 from clgpu_delegate.runtimes import Runtime
@@ -75,6 +89,7 @@ class Generation(Iterator[int]):
         self._max_tokens = max_tokens
         self._stop = stop
         self._cancelled = threading.Event()
+        self._guard = threading.RLock()  # of the two below
         self._reason: FinishReason = ""
         self.tokens: list[int] = []
         """Those that it has given so far."""
@@ -95,17 +110,18 @@ class Generation(Iterator[int]):
         if self._reason:
             raise StopIteration
         if self._max_tokens is not None and len(self.tokens) >= self._max_tokens:
-            self._reason = "length"
+            self._end("length")
             raise StopIteration
         token = self._owner._next_token(self)
-        if isinstance(token, str):
-            self._reason = token
-            raise StopIteration
-        if token in self._stop:
-            self._reason = "stop"
-            raise StopIteration
-        self.tokens.append(token)
-        return token
+        with self._guard:
+            if isinstance(token, str):
+                self._end(token)
+            elif token in self._stop:
+                self._end("stop")
+            if self._reason or isinstance(token, str):  # perhaps it was closed meanwhile
+                raise StopIteration
+            self.tokens.append(token)
+            return token
 
     def cancel(self) -> None:
         """End it before the next signature runs; tokens that were generated stay."""
@@ -114,7 +130,11 @@ class Generation(Iterator[int]):
     def close(self) -> None:
         """As `cancel`; the iterator gives no more tokens."""
         self.cancel()
-        self._reason = self._reason or "cancelled"
+        self._end("cancelled")
+
+    def _end(self, reason: FinishReason) -> None:
+        with self._guard:
+            self._reason = self._reason or reason
 
     def __enter__(self) -> Generation:
         return self
@@ -150,7 +170,8 @@ class Generator:
     caches
         Names of the caches: outputs by inputs. Default: what is an input and an output.
     length
-        Positions of the caches, where the model does not tell: then those of their axis 1.
+        Positions of the caches, where the model does not tell; None: those of their axis 1. Where
+        it tells, fewer than it has.
     api
         ``"interpreter"``, or ``"compiled"`` for LiteRT's CompiledModel.
     runtime
@@ -214,17 +235,28 @@ class Generator:
         self._vocabulary = self._vocabulary_of(self._decode)
         if top_k is not None and not 1 <= top_k <= self._vocabulary:
             raise OptionError(f"top_k is {top_k}; allowed: 1 to {self._vocabulary}")
-        self._written, self._length = _length(file, [self._decode, *self._prefill], length)
+        steps = [self._decode, *self._prefill]
+        self._caches = find_caches(file or read_graphs(source), steps)
+        self._length = _length(self._caches, length)
+        if self._caches.recurrent and self._decode.count > 1:
+            raise ModelError(
+                f"the signature {self._decode.key!r} takes {self._decode.count} tokens, and its "
+                f"cache {self._caches.recurrent[0]!r} is not written by position, so that padding "
+                "would change it; name a signature that takes one token with decode="
+            )
+        self._option_names = _option_names(steps)
         self._notes: list[str] = []
         if sampler is None or top_k is not None:
             source = self._shorten(source, file)
-        settings["carry"] = _carried([self._decode, *self._prefill])
+        settings["carry"] = self._carry()
         options = Options.from_settings(**settings)
         self._engine = self._make_engine(api, found, source, threads or usable_cores(), options)
         self._on_device = self._find_carried()
         self._lock = threading.Lock()
+        self._holder: int | None = None  # the thread that has it
         self._number = 0  # of the generation that goes on; a reference to it would be a cycle
         self._state = _State(0, (), {})
+        self._unsure = ""  # why the caches may have something else than the state says
         self._logits: Array | None = None
 
     def stream(
@@ -251,6 +283,9 @@ class Generator:
         InputError
             If the prompt is empty, a token is outside of the vocabulary, or the caches have too
             few positions.
+        ClgpuError
+            If a step has failed or was interrupted, and the model has caches that are not written
+            by position; `reset` begins anew.
         """
         added = tuple(_integer(token, "a token of the prompt") for token in prompt)
         for at, token in enumerate(added):
@@ -262,18 +297,19 @@ class Generator:
         if max_tokens is not None and _integer(max_tokens, "max_tokens") < 1:
             raise InputError(f"max_tokens is {max_tokens}; allowed: 1 and more")
         ends = frozenset(_integer(token, "a stop token") for token in stop)
-        with self._lock:
+        with self._locked():
+            self._check_sure()
             position, pending, host = self._state
             pending += added
             if not pending:
                 raise InputError("the prompt is empty; give at least one token")
-            # The last token that is generated is not read.
-            wanted = len(pending) + (max_tokens or 1) - 1
+            wanted = self._wanted(len(pending), max_tokens or 1)
             if position + wanted > self._length:
+                writes = f"; {self._decode.key!r} writes {self._room} at a time"
                 raise InputError(
                     f"{len(pending)} tokens to read and {max_tokens or 1} to generate need "
                     f"{wanted} positions; the caches have {self._length}, of which {position} are "
-                    "taken"
+                    f"taken{writes if self._room > 1 else ''}"
                 )
             self._state = _State(position, pending, host)
             self._number += 1
@@ -295,7 +331,7 @@ class Generator:
 
         Raises
         ------
-        InputError
+        InputError, ClgpuError
             As `stream`.
         """
         with self.stream(prompt, max_tokens=max_tokens, stop=stop) as generation:
@@ -303,11 +339,13 @@ class Generator:
 
     def reset(self) -> None:
         """Begin a new conversation: the caches become zero. Ends a generation that goes on."""
-        with self._lock:
+        with self._locked():
             self._number += 1
+            self._unsure = "the last reset() has failed or was interrupted; call it again"
+            self.delegate.clear_carried()
             self._state = _State(0, (), {})
             self._logits = None
-            self.delegate.clear_carried()
+            self._unsure = ""
 
     @property
     def position(self) -> int:
@@ -370,58 +408,89 @@ class Generator:
         for step in (self._decode, *self._prefill):
             kept = on_device[step.key] = set()
             for name in step.caches:
-                why = told.get(_plain(name), {}).get(step.graph, "no node of it is on the device")
+                graphs = told.get(self._option_names[name], {})
+                why = graphs.get(step.graph, "no node of it is on the device")
                 if why:
                     self._notes.append(f"{name} in {step.key!r}: {why}")
                 else:
                     kept.add(name)
         return on_device
 
+    def _carry(self) -> dict[str, dict[int, tuple[int, int]]]:
+        """The option ``carry``."""
+        carry: dict[str, dict[int, tuple[int, int]]] = {}
+        for step in (self._decode, *self._prefill):
+            for before, after in step.caches.items():
+                graphs = carry.setdefault(self._option_names[before], {})
+                graphs[step.graph] = (step.inputs[before].index, step.outputs[after].index)
+        return carry
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[None]:
+        if self._holder == threading.get_ident():
+            raise ClgpuError("a sampler cannot use its own generator")
+        with self._lock:
+            self._holder = threading.get_ident()
+            try:
+                yield
+            finally:
+                self._holder = None
+
+    def _check_sure(self) -> None:
+        if self._unsure:
+            raise ClgpuError(self._unsure)
+
+    @property
+    def _room(self) -> int:
+        """Positions that the decoder needs for any number of tokens."""
+        return self._decode.count if self._caches.written else 1
+
+    def _wanted(self, left: int, generated: int) -> int:
+        """Positions that reading and generating take."""
+        # The last token that is generated is not read, each before it in a call of its own.
+        begin = max(0, left - self._room) if generated == 1 else left + generated - 2
+        return begin + self._room
+
     def _next_token(self, generation: Generation) -> int | FinishReason:
         """Read what is pending, and choose a token; or why the generation ends."""
         while True:
             if generation._cancelled.is_set():
                 return "cancelled"
-            with self._lock:
+            with self._locked():
+                self._check_sure()
                 if self._number != generation._number:
                     raise ClgpuError("another generation, or a new conversation, has begun since")
                 position, pending, _ = self._state
                 if not pending:
                     raise ClgpuError("nothing is left to read")
-                if position + len(pending) > self._length:
+                if position + self._wanted(len(pending), 1) > self._length:
                     return "cache"
                 step, count = self._choose(position, len(pending))
                 host = self._run(step, pending[:count], position)
-                if step is not self._decode or count < len(pending):
-                    self._state = _State(position + count, pending[count:], host)
+                # The caches have the tokens, whatever the sampler does.
+                self._state = _State(position + count, pending[count:], host)
+                self._unsure = ""
+                if self._state.pending:
                     continue
-                try:
-                    token = self._pick(count)
-                finally:
-                    # The caches have the tokens, whatever the sampler does.
-                    self._state = _State(position + count, (), host)
+                token = self._pick(count, position)
                 self._state = _State(position + count, (token,), host)
                 return token
 
     def _choose(self, position: int, left: int) -> tuple[Step, int]:
         """The step that reads the next tokens, and how many of them; the decoder reads the last."""
-        room = self._length - position
+        room, last = self._length - position, self._decode.count
         for step in self._prefill:
-            if step.count <= left - 1:
+            if step.count <= left - last:
                 return step, step.count
-        # What is read beyond the prompt is overwritten before anything sees it.
-        for step in reversed(self._prefill):
-            if left > 2 and step.count <= room:
-                return step, left - 1
-        return self._decode, min(left, self._decode.count)
+        if not self._caches.recurrent:
+            # What is read beyond the prompt is overwritten before anything sees it.
+            for step in reversed(self._prefill):
+                if left > 2 * last and step.count <= room:
+                    return step, left - last
+        return self._decode, left % last or last
 
     def _run(self, step: Step, tokens: Sequence[int], position: int) -> dict[str, Array]:
         """Run a step; returns the caches that the device does not have after it."""
-        room = self._length - position
-        if self._written and step.count > room:
-            raise InputError(
-                f"the signature {step.key!r} writes {step.count} positions; {room} are left"
-            )
         size = step.inputs[step.tokens]
         padded = np.zeros(step.count, size.dtype)
         padded[: len(tokens)] = tokens
@@ -436,9 +505,15 @@ class Generator:
         before, kept = self._state.host, self._on_device[step.key]
         for name in step.caches:
             if name in kept and name in before:
-                self.delegate.write_carried(_plain(name), before[name])
+                self.delegate.write_carried(self._option_names[name], before[name])
             elif name not in kept:
                 self._engine.set(step, name, self._cache(step, name))
+        # A step may be repeated if it overwrites what it has written, or all it has changed.
+        if lost := [n for n in self._caches.recurrent if n in kept and n not in before]:
+            self._unsure = (
+                f"a step has failed or was interrupted, and the cache {lost[0]!r}, which is not "
+                "written by position, may have its tokens or not; call reset() and begin anew"
+            )
         self._engine.run(step)
         return {
             name: self._engine.get(step, output)
@@ -451,12 +526,12 @@ class Generator:
         if name in self._state.host:
             return self._state.host[name]
         if self._state.position > 0 and any(name in kept for kept in self._on_device.values()):
-            return self.delegate.read_carried(_plain(name))
+            return self.delegate.read_carried(self._option_names[name])
         tensor = step.inputs[name]
         return np.zeros(tensor.shape, tensor.dtype)
 
-    def _pick(self, count: int) -> int:
-        """The token after the `count` ones that the decoder has read."""
+    def _pick(self, count: int, position: int) -> int:
+        """The token after the `count` ones that the decoder has read, from a position on."""
         step = self._decode
 
         def row(name: str, size: int) -> Array:
@@ -465,16 +540,16 @@ class Generator:
             return last
 
         if self._sampler is None and tails.TOKEN in step.outputs:
-            self._check(row(tails.SUM, 1))
+            _check(row(tails.SUM, 1), position)
             return int(row(tails.TOKEN, 1)[0])
         if tails.VALUES in step.outputs:
             assert self._top_k is not None
             values, indices = row(tails.VALUES, self._top_k), row(tails.INDICES, self._top_k)
-            self._check(values)
+            _check(values, position)
         else:
             assert step.logits is not None
             values, indices = row(step.logits, self._vocabulary), None
-            self._check(values)
+            _check(values, position)
             if self._sampler is None or self._top_k is not None:
                 order = _largest(values, self._top_k or 1)
                 values, indices = values[order], order.astype(np.int32)
@@ -492,12 +567,13 @@ class Generator:
             )
         return token
 
-    def _check(self, numbers: Array) -> None:
-        if np.isnan(numbers).any():
-            raise ClgpuError(
-                f"the logits after {self._state.position} tokens are not numbers (NaN); try "
-                "precision='fp32', or the option verify"
-            )
+
+def _check(numbers: Array, position: int) -> None:
+    if np.isnan(numbers).any():
+        raise ClgpuError(
+            f"the logits after {position} tokens are not numbers (NaN); try precision='fp32', or "
+            "the option verify"
+        )
 
 
 def _largest(values: Array, count: int) -> Array:
@@ -532,33 +608,28 @@ def _steps(runtime: Runtime, source: bytes | Path, names: Names) -> tuple[Step, 
         return find_steps(interpreter, names)
 
 
-def _length(file: Model | None, steps: Sequence[Step], given: int | None) -> tuple[bool, int]:
-    """Whether new rows are written among old ones, and the positions of the caches."""
-    written = file is None or any(
-        op.name == "DYNAMIC_UPDATE_SLICE"
-        for step in steps
-        for op in file.subgraphs[step.graph].operators
-    )
+def _length(caches: Caches, given: int | None) -> int:
+    """The positions of the caches."""
     if given is None:
-        return written, cache_length(file, steps)
+        return caches.length
     if _integer(given, "length") < 1:
         raise OptionError(f"length is {given}; allowed: 1 and more")
-    return written, given
+    if caches.known and given > caches.length:
+        raise OptionError(f"length is {given}; the caches have {caches.length} positions")
+    return given
 
 
-def _carried(steps: Sequence[Step]) -> dict[str, dict[int, tuple[int, int]]]:
-    """The option ``carry``."""
-    carried: dict[str, dict[int, tuple[int, int]]] = {}
-    for step in steps:
-        for before, after in step.caches.items():
-            graphs = carried.setdefault(_plain(before), {})
-            graphs[step.graph] = (step.inputs[before].index, step.outputs[after].index)
-    return carried
-
-
-def _plain(name: str) -> str:
-    """A name for the option ``carry``."""
-    return re.sub(r"[^\w.-]", "_", name)
+def _option_names(steps: Sequence[Step]) -> dict[str, str]:
+    """Names for the option ``carry``, by caches; those that may stay as they are do."""
+    plain = {n: re.sub(r"[^\w.-]", "_", n) or "_" for step in steps for n in step.caches}
+    names = {name: other for name, other in plain.items() if name == other}
+    for name, other in plain.items():
+        if name not in names:
+            taken, number = other, 2
+            while taken in names.values():
+                taken, number = f"{other}_{number}", number + 1
+            names[name] = taken
+    return names
 
 
 def _mask(places: Array, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:

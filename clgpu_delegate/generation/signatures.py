@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+import math
+import mmap
 import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from clgpu_delegate.errors import ModelError, OptionError
-from clgpu_delegate.tflite.graph import Model
+from clgpu_delegate.tflite import reader, schema
+from clgpu_delegate.tflite.graph import Model, Subgraph
 
 # Names that exporters give to inputs and outputs.
 _TOKENS = ("tokens", "token_ids", "input_ids")
@@ -65,6 +69,24 @@ class Step:
         return self.inputs[self.tokens].shape[-1]
 
 
+@dataclasses.dataclass(frozen=True)
+class Caches:
+    """What a model's operations tell of its caches."""
+
+    length: int
+    """Positions that all of them have; the extents of axis 1 where no operation tells."""
+
+    known: bool
+    """Whether an operation tells."""
+
+    written: bool
+    """Whether new rows are written among old ones, so that those of a step need room."""
+
+    recurrent: tuple[str, ...]
+    """Those whose next value is computed from the last one in another way than by writing rows to
+    it: a step with padding, or one that runs twice, changes them for good."""
+
+
 def find_steps(interpreter: Any, names: Names) -> tuple[Step, list[Step]]:
     """The step that gives logits, and those that only read, with the most tokens first.
 
@@ -101,16 +123,58 @@ def find_steps(interpreter: Any, names: Names) -> tuple[Step, list[Step]]:
     return decode, sorted(prefill, key=lambda step: -step.count)
 
 
-def cache_length(model: Model | None, steps: Sequence[Step]) -> int:
-    """How many positions all caches have: along the axis that DYNAMIC_UPDATE_SLICE writes, or 1."""
-    lengths = []
+def read_graphs(source: bytes | Path) -> Model | None:
+    """The graphs of a model without its constants, so of any size; None if they are not readable.
+
+    Parameters
+    ----------
+    source
+        A file that a runtime has accepted; it is mapped into memory.
+    """
+    try:
+        if isinstance(source, Path):
+            with source.open("rb") as file:
+                content: Any = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        else:
+            content = source
+        raw = schema.module("tflite").Model.GetRootAs(content, 0)
+        codes = [reader._code(raw.OperatorCodes(i)) for i in range(raw.OperatorCodesLength())]
+        graphs = [reader._subgraph(raw.Subgraphs(i), codes) for i in range(raw.SubgraphsLength())]
+        return Model(graphs, [])
+    except Exception:  # of the operating system, or any of the generated code
+        return None
+
+
+def find_caches(model: Model | None, steps: Sequence[Step]) -> Caches:
+    """What the operations of the steps' graphs tell of the caches.
+
+    Parameters
+    ----------
+    model
+        None if it is not known; then the caches count as written by position, along axis 1.
+    steps
+        All steps.
+    """
+    tensors = {name: step.inputs[name] for step in steps for name in step.caches}
+    axes: dict[str, set[int]] = {name: set() for name in tensors}
+    recurrent: set[str] = set()
+    written = model is None
     for step in steps:
-        axes = {} if model is None else _written_axes(model, step)
-        for name in step.caches:
-            tensor = step.inputs[name]
-            axis = axes.get(name, min(1, len(tensor.shape) - 1))
-            lengths.append(tensor.shape[axis])
-    return min(lengths)
+        if model is None:
+            break
+        graph = model.subgraphs[step.graph]
+        producers = graph.producers()
+        written |= any(op.name == "DYNAMIC_UPDATE_SLICE" for op in graph.operators)
+        for name, output in step.caches.items():
+            before, after = step.inputs[name].index, step.outputs[output].index
+            found = _written_axes(graph, producers, before, after)
+            if found is None:
+                recurrent.add(name)
+            elif len(found) == 1:  # an update of all positions does not tell the axis
+                axes[name] |= found
+    known = [tensors[name].shape[min(found)] for name, found in axes.items() if len(found) == 1]
+    lengths = known or [t.shape[min(1, len(t.shape) - 1)] for t in tensors.values()]
+    return Caches(min(lengths), bool(known), written, tuple(n for n in tensors if n in recurrent))
 
 
 def _step(interpreter: Any, key: str, names: Names, *, needs_logits: bool) -> Step:
@@ -147,7 +211,30 @@ def _step(interpreter: Any, key: str, names: Names, *, needs_logits: bool) -> St
                 f"the input {name!r} of {where} is {inputs[name].dtype}"
                 f"{list(inputs[name].shape)}; tokens and positions are integers along an axis"
             )
+    count = inputs[tokens].shape[-1]
+    if count < 1 or math.prod(inputs[tokens].shape) != count:
+        raise ModelError(
+            f"the input {tokens!r} of {where} has the shape {list(inputs[tokens].shape)}; a "
+            "generator gives the tokens of one conversation, (1, n)"
+        )
+    if math.prod(inputs[positions].shape) not in (1, count):
+        raise ModelError(
+            f"the input {positions!r} of {where} has the shape {list(inputs[positions].shape)}; a "
+            f"generator gives one position, or {count}, as many as tokens"
+        )
+    if needs_logits and logits is not None:
+        _check_logits(where, logits, outputs[logits], count)
     return Step(key, graph, inputs, outputs, tokens, positions, mask, caches, logits)
+
+
+def _check_logits(where: str, name: str, logits: Tensor, count: int) -> None:
+    if logits.dtype.kind != "f":
+        raise ModelError(f"the output {name!r} of {where} is {logits.dtype}; logits are floats")
+    if math.prod(logits.shape[:-1]) != count or not logits.shape:
+        raise ModelError(
+            f"the output {name!r} of {where} has the shape {list(logits.shape)}; logits are as "
+            f"many rows as tokens, {count}"
+        )
 
 
 def _tensor(detail: Mapping[str, Any]) -> Tensor:
@@ -181,11 +268,17 @@ def _caches(
             f"{where} has no cache: no input has the name of an output; name them with caches=, "
             "as {input: output}"
         )
+    of: dict[str, str] = {}  # inputs by outputs
     for before, after in pairs.items():
         if before not in inputs:
             raise OptionError(f"{where} has no input {before!r}; it has {_listed(inputs)}")
         if after not in outputs:
             raise OptionError(f"{where} has no output {after!r}; it has {_listed(outputs)}")
+        if of.setdefault(after, before) != before:
+            raise OptionError(
+                f"caches has the output {after!r} for the inputs {of[after]!r} and {before!r}; "
+                "each cache has an output of its own"
+            )
         _check_same(where, before, inputs[before], f"the output {after!r}", outputs[after])
     return dict(pairs)
 
@@ -207,18 +300,20 @@ def _check_same(where: str, name: str, a: Tensor, other: str, b: Tensor) -> None
         )
 
 
-def _written_axes(model: Model, step: Step) -> dict[str, int]:
-    graph = model.subgraphs[step.graph]
-    producers = graph.producers()
-    axes = {}
-    for before, after in step.caches.items():
-        at = producers.get(step.outputs[after].index)
+def _written_axes(
+    graph: Subgraph, producers: Mapping[int, int], before: int, after: int
+) -> set[int] | None:
+    """The axes along which rows are written to a tensor; None if it is changed in another way."""
+    if all(before not in op.inputs for op in graph.operators):
+        return set()  # its next value is another one altogether, or the same
+    axes: set[int] = set()
+    while after != before:
+        at = producers.get(after)
         if at is None or graph.operators[at].name != "DYNAMIC_UPDATE_SLICE":
-            continue
-        whole, part = (graph.tensors[t].shape for t in graph.operators[at].inputs[:2])
-        differing = [i for i, sizes in enumerate(zip(whole, part)) if sizes[0] != sizes[1]]
-        if len(differing) == 1:
-            axes[before] = differing[0]
+            return None
+        after, update = graph.operators[at].inputs[:2]  # which operators before it compute
+        sizes = zip(graph.tensors[after].shape, graph.tensors[update].shape)
+        axes |= {i for i, (whole, part) in enumerate(sizes) if whole != part}
     return axes
 
 

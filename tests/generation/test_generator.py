@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -402,40 +403,240 @@ def test_other_names(runtime):
         feed = [token]
 
 
-def tiny_model(*, factor: float = 1.0, extra: bool = False, mask: bool = False) -> bytes:
-    """Logits are the sum of a cache of one-hot rows, times a factor: the most frequent token."""
+def tiny_model(*, prefill: tuple[int, ...] = (), count: int = 1, **options) -> bytes:
+    """Logits are the sum of caches of one-hot rows, times a factor: the most frequent token."""
     m = ModelMaker()
-    tokens = m.input("tokens", (1, 1), np.int32)
-    positions = m.input("input_pos", (1,), np.int32)
-    cache = m.input("seen", (1, 8, 5))
-    inputs = {"tokens": tokens, "input_pos": positions, "seen": cache}
-    on, off = m.constant(np.float32(1)), m.constant(np.float32(0))
-    row = m.op("ONE_HOT", [tokens, m.constant(np.int32(5)), on, off], (1, 1, 5), axis=-1)
-    zero = m.constant(np.zeros(1, np.int32))
-    start = m.op("CONCATENATION", [zero, positions, zero], (3,), dtype=np.int32, axis=0)
-    seen = m.op("DYNAMIC_UPDATE_SLICE", [cache, row, start], (1, 8, 5))
-    summed = seen
-    if mask:
-        inputs["mask"] = m.input("mask", (1, 8), np.float32)
-        open_ = m.op("EXP", [inputs["mask"]], (1, 8))
-        summed = m.op("MUL", [seen, m.op("RESHAPE", [open_, m.constant(
-            np.array([1, 8, 1], np.int32))], (1, 8, 1))], (1, 8, 5))  # fmt: skip
-    logits = m.op("SUM", [summed, m.constant(np.array([1], np.int32))], (1, 5))
-    logits = m.op("MUL", [logits, m.constant(np.float32(factor))], (1, 5))
-    outputs = {"seen": seen, "logits": logits}
+    tiny_graph(m, "decode", count, **options)
+    for chunk in prefill:
+        tiny_graph(m.subgraph(), f"prefill_{chunk}", chunk, **options)
+    return m.build()
+
+
+def tiny_graph(
+    m: ModelMaker, key: str, n: int, *, update: str = "rows", names: tuple[str, ...] = ("seen",),
+    factor: float = 1.0, extra: bool = False, mask: bool = False, batch: int = 1, places: int = 0,
+    int8: bool = False, few: bool = False,
+) -> None:  # fmt: skip
+    """A signature that takes n tokens; the next cache counts ten times the one before."""
+    tokens = m.input("tokens", (batch, n), np.int32)
+    inputs = {"tokens": tokens, "input_pos": m.input("input_pos", (places or n,), np.int32)}
+    on, off, zero = m.constant(np.float32(1)), m.constant(np.float32(0)), ints(m, 0)
+    at = m.op("SLICE", [inputs["input_pos"], zero, ints(m, 1)], (1,), dtype=np.int32)
+    hot = [tokens, m.constant(np.int32(5)), on, off]
+    row = m.op("ONE_HOT", hot, (batch, n, 5), dtype=np.float32, axis=-1)
+    outputs: dict[str, int] = {}
+    logits = 0
+    for name in names:
+        if outputs:
+            row = m.op("MUL", [row, m.constant(np.float32(10))], (batch, n, 5))
+        shape = (1, 2, 8, 5) if update == "columns" else (batch, 8, 5)
+        cache = inputs[name] = m.input(f"cache {len(outputs)}", shape)
+        if update == "rows":
+            start = m.op("CONCATENATION", [zero, at, zero], (3,), dtype=np.int32, axis=0)
+            after = seen = m.op("DYNAMIC_UPDATE_SLICE", [cache, row, start], (batch, 8, 5))
+        elif update == "columns":
+            start = m.op("CONCATENATION", [zero, zero, at, zero], (4,), dtype=np.int32, axis=0)
+            head = m.op("RESHAPE", [row, ints(m, 1, 1, n, 5)], (1, 1, n, 5))
+            heads = m.op("CONCATENATION", [head, head], (1, 2, n, 5), axis=1)
+            after = m.op("DYNAMIC_UPDATE_SLICE", [cache, heads, start], (1, 2, 8, 5))
+            seen = m.op("RESHAPE", [after, ints(m, 1, 16, 5)], (1, 16, 5))
+        elif update == "window":
+            both = m.op("CONCATENATION", [cache, row], (1, 8 + n, 5), axis=1)
+            after = seen = m.op("SLICE", [both, ints(m, 0, n, 0), ints(m, 1, 8, 5)], (1, 8, 5))
+        else:
+            total = m.op("SUM", [row, ints(m, 1)], (1, 1, 5), keep_dims=True)
+            share = m.op("MUL", [total, m.constant(np.float32(1 / 8))], (1, 1, 5))
+            after = seen = m.op("ADD", [cache, share], (1, 8, 5))
+        if mask:
+            inputs["mask"] = m.input("mask", (1, 8), np.float32)
+            open_ = m.op("EXP", [inputs["mask"]], (1, 8))
+            open_ = m.op("RESHAPE", [open_, ints(m, 1, 8, 1)], (1, 8, 1))
+            seen = m.op("MUL", [seen, open_], (1, 8, 5))
+        summed = m.op("SUM", [seen, ints(m, 1)], (batch, 5))
+        logits = m.op("ADD", [logits, summed], (batch, 5)) if outputs else summed
+        outputs[name] = after
+    logits = m.op("MUL", [logits, m.constant(np.float32(factor))], (batch, 5))
     if extra:
         inputs["style"] = m.input("style", (1,), np.float32)
         logits = m.op("ADD", [logits, inputs["style"]], (1, 5))
+    if not few and n > 1:
+        logits = m.op("RESHAPE", [logits, ints(m, 1, 1, 5)], (1, 1, 5))
+        logits = m.op("ADD", [logits, m.constant(np.zeros((1, n, 5), np.float32))], (1, n, 5))
+    if int8:
+        logits = m.op("QUANTIZE", [logits], (1, 5), dtype=np.int8, quantization=(0.5, 0))
+    if key == "decode":
         outputs["logits"] = logits
     m.output(*outputs.values())
-    m.signature("decode", inputs, outputs)
-    return m.build()
+    m.signature(key, inputs, outputs)
+
+
+def ints(m: ModelMaker, *values: int) -> int:
+    return m.constant(np.array(values, np.int32))
+
+
+def likeliest(logits: np.ndarray) -> int:
+    return int(np.argmax(logits))
 
 
 def test_a_mask_opens_what_was_written():
     for mask in (False, True):
         generator = Generator(tiny_model(mask=mask))
         assert generator.generate([2, 3, 3], max_tokens=4) == [3, 3, 3, 3]
+
+
+@pytest.mark.parametrize("mapped", [False, True], ids=["read", "mapped"])
+@pytest.mark.parametrize("update", ["sum", "window"])
+def test_chunks_are_padded_for_caches_that_are_written_by_position_only(
+    update, mapped, tmp_path, monkeypatch
+):
+    """Padding would count as tokens; a file of 1 GiB and more is mapped."""
+    if mapped:
+        monkeypatch.setattr("clgpu_delegate.generation.generator._LARGE", 1)
+    path = tmp_path / "model.tflite"
+    path.write_bytes(tiny_model(update=update, prefill=(2, 6)))
+    generator = Generator(path, length=64, sampler=likeliest)
+    generator.generate([1, 2, 1, 3, 3, 2], max_tokens=1)
+    assert generator.logits is not None
+    np.testing.assert_allclose(generator.logits, [0, 2, 2, 2, 0], rtol=1e-5)
+    with pytest.raises(
+        ModelError,
+        match="'decode' takes 4 tokens, and its cache 'seen' is not written by position",
+    ):
+        Generator(tiny_model(update=update, count=4))
+
+
+def test_names_of_caches_that_no_option_can_have():
+    generator = Generator(tiny_model(names=("k_0", "k:0", "k=0")), sampler=likeliest)
+    generator.generate([1, 2, 2], max_tokens=1)
+    assert generator.logits is not None
+    assert generator.logits.tolist() == [0, 111, 222, 0, 0]
+    found = {entry["name"] for entry in generator.delegate.carried()}
+    assert found == {"k_0", "k_0_2", "k_0_3"}
+
+
+def test_a_chunk_as_long_as_the_caches_does_not_hide_their_axis():
+    for update in "rows", "columns":
+        assert Generator(tiny_model(update=update, prefill=(8,))).length == 8
+
+
+def test_a_decoder_of_many_tokens_ends_when_it_has_no_room():
+    # Padding is token 0, and the model has no mask.
+    generator = Generator(tiny_model(count=4), sampler=lambda logits: 1 + likeliest(logits[1:]))
+    generation = generator.stream([1, 1, 2])
+    assert list(generation) == [1, 1, 1]
+    assert (generation.finish_reason, generator.position) == ("cache", 5)
+    with pytest.raises(
+        InputError, match="need 4 positions; the caches have 8, of which 5 are taken; 'decode' "
+        "writes 4 at a time"
+    ):  # fmt: skip
+        generator.stream([])
+    generator.reset()
+    with pytest.raises(InputError, match="3 tokens to read and 4 to generate need 9 positions"):
+        generator.stream([1, 1, 2], max_tokens=4)
+    # The last ones fill a step.
+    assert generator.generate([3, 1, 1, 2, 2, 2, 2, 2], max_tokens=1) == [2]
+    assert generator.position == 8
+
+
+# ---------------------------------------------------------------------- interrupts and threads
+
+
+def interrupted(generator: Generator, when: str) -> None:
+    """Let its next step be interrupted, before or after it has run."""
+    run = generator._engine.run
+
+    def once(step) -> None:
+        generator._engine.run = run
+        if when == "after":
+            run(step)
+        raise KeyboardInterrupt
+
+    generator._engine.run = once
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_an_interrupted_step(when, model, greedy):
+    generator = Generator(model)
+    assert generator.generate(TINY_PROMPT, max_tokens=3) == greedy[:3]
+    interrupted(generator, when)
+    with pytest.raises(KeyboardInterrupt):
+        generator.generate((), max_tokens=1)
+    assert generator.generate((), max_tokens=3) == greedy[3:6]
+
+    generator = Generator(tiny_model(update="sum"), length=64, sampler=likeliest)
+    generation = generator.stream([1, 2, 2])
+    interrupted(generator, when)
+    with pytest.raises(KeyboardInterrupt):
+        next(generation)
+    for again in generation.__next__, lambda: generator.stream([1]):
+        with pytest.raises(
+            ClgpuError, match=r"the cache 'seen', .* may have its tokens or not; call reset\(\)"
+        ):
+            again()
+    generator.reset()
+    assert generator.generate([1, 2, 2], max_tokens=1) == [2]
+    np.testing.assert_allclose(generator.logits, [0, 1, 2, 0, 0], rtol=1e-5)
+
+
+def test_a_reset_that_fails(model, greedy, monkeypatch):
+    generator = Generator(model)
+    generator.generate(TINY_PROMPT, max_tokens=1)
+
+    def interrupt(_self) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(clgpu_delegate.Delegate, "clear_carried", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            generator.reset()
+    with pytest.raises(ClgpuError, match=r"the last reset\(\) has failed or was interrupted"):
+        generator.generate([1])
+    generator.reset()
+    assert generator.generate(TINY_PROMPT, max_tokens=2) == greedy[:2]
+
+
+def test_a_sampler_cannot_use_its_own_generator():
+    uses: list[Callable[[], object]] = []
+    generator = Generator(tiny_model(), sampler=lambda _: uses.pop()())
+    for use in generator.reset, lambda: generator.stream([1]), lambda: generator.generate([1]):
+        uses.append(use)
+        with pytest.raises(ClgpuError, match="a sampler cannot use its own generator"):
+            generator.generate([1], max_tokens=1)
+    assert generator.position == 3
+    generator.reset()
+    assert generator.position == 0
+
+
+@pytest.mark.parametrize("stop", [(), (3,)])
+def test_closing_while_a_token_is_computed(stop):
+    def sampler(_logits: np.ndarray) -> int:
+        thread = threading.Thread(target=generation.close)
+        thread.start()
+        thread.join()
+        return 3
+
+    generator = Generator(tiny_model(), sampler=sampler)
+    generation = generator.stream([1, 2], stop=stop)
+    assert list(generation) == generation.tokens == []
+    assert generation.finish_reason == "cancelled"
+    assert generator.position == 2
+
+
+@pytest.mark.skipif(CompiledModel is None, reason="this LiteRT has no CompiledModel")
+def test_compiled_models_of_two_threads_have_delegates_of_their_own():
+    generators: list[Generator] = []
+
+    def work(name: str) -> None:
+        generators.append(Generator(tiny_model(names=(name,)), api="compiled"))
+
+    threads = [threading.Thread(target=work, args=(name,)) for name in "abcd"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    found = [generator.delegate.carried()[0]["name"] for generator in generators]
+    assert sorted(found) == list("abcd")
+    assert [generator._option_names for generator in generators] == [{n: n} for n in found]
 
 
 # ---------------------------------------------------------------------- bad input
@@ -467,7 +668,12 @@ def test_bad_names_and_models(model):
         ({"tokens": "words"}, "the signature 'decode' has no input 'words'; it has 'input_pos'"),
         ({"caches": {"a": "b"}}, "the signature 'decode' has no input 'a'"),
         ({"caches": {"tokens": "b"}}, "the signature 'decode' has no output 'b'"),
+        (
+            {"caches": {"kv_cache_k_0": "kv_cache_k_0", "kv_cache_v_0": "kv_cache_k_0"}},
+            "caches has the output 'kv_cache_k_0' for the inputs 'kv_cache_k_0' and 'kv_cache_v_0'",
+        ),
         ({"length": 0}, "length is 0; allowed: 1 and more"),
+        ({"length": 65}, "length is 65; the caches have 64 positions"),
         ({"top_k": 3}, "top_k needs a sampler"),
         ({"top_k": 97, "sampler": max}, "top_k is 97; allowed: 1 to 96"),
         ({"carry": "a=0/1/2"}, "the option 'carry' is set by the generator"),
@@ -482,14 +688,30 @@ def test_bad_names_and_models(model):
     ):
         with pytest.raises(ModelError, match=message):
             Generator(model, **options)
-    with pytest.raises(ModelError, match="has an input 'style' that is no token, position, mask"):
-        Generator(tiny_model(extra=True))
+    for options, message in (
+        ({"extra": True}, "has an input 'style' that is no token, position, mask"),
+        ({"int8": True}, "the output 'logits' of the signature 'decode' is int8; logits are float"),
+        ({"count": 4, "few": True}, r"'logits' of the signature 'decode' has the shape \[1, 5\]"),
+        ({"batch": 2}, r"the input 'tokens' of the signature 'decode' has the shape \[2, 1\]"),
+        ({"count": 2, "places": 3}, r"'input_pos' .* shape \[3\]; .* one position, or 2"),
+    ):
+        with pytest.raises(ModelError, match=message):
+            Generator(tiny_model(**options))
     m = ModelMaker()
     m.output(m.op("TANH", [m.input("x", (1, 4))], (1, 4)))
     with pytest.raises(
         ModelError, match="no signature is called 'decode'; name it with decode=, one of none"
     ):
         Generator(m.build())
+
+
+def test_bad_values_and_options_of_carried_tensors():
+    generator = Generator(tiny_model())
+    with pytest.raises(OptionError, match=r"'seen' is float32.*; the value is int64"):
+        generator.delegate.write_carried("seen", [1, 2])
+    for graphs in {0: 5}, {0: (1,)}, {0: "ab"}, {None: (1, 2)}, {0: (True, 2)}:
+        with pytest.raises(OptionError, match=r"allowed: a dict of name: \{graph"):
+            clgpu_delegate.load(carry={"a": graphs})
 
 
 def test_logits_that_are_not_numbers():
