@@ -29,8 +29,11 @@ _READ = "embedding"  # the weights of which a token reads one row
 class Way(Protocol):
     """Computes a decoder."""
 
+    def reset(self) -> None:
+        """Begin a new conversation; not timed."""
+
     def read(self) -> object:
-        """Begin anew: read the prompt and then a token, and give the next one."""
+        """Read the prompt and then a token, and give the next one."""
 
     def step(self) -> object:
         """Read the last token, and give the next one."""
@@ -104,8 +107,10 @@ class Delegated:
         self._prompt = prompt
         self._generation = iter(())
 
-    def read(self) -> int:
+    def reset(self) -> None:
         self.generator.reset()
+
+    def read(self) -> int:
         self._generation = self.generator.stream(self._prompt)
         return next(self._generation)
 
@@ -129,6 +134,9 @@ class Stock:
                 if name == step.positions:
                     value += position if step is self._decode else np.arange(step.count)
                 self._graphs.SetTensor(tensor.index, value.astype(tensor.dtype), step.graph)
+
+    def reset(self) -> None:
+        pass  # what the caches hold makes no difference
 
     def read(self) -> None:
         for step in self._prefill:
@@ -155,6 +163,7 @@ def times(ways: Mapping[Any, Way], setting: Setting, tokens: int) -> dict[Any, t
     """Median seconds of a step and of reading the prompt, by way; the ways take turns."""
     found: dict[Any, list[tuple[float, float]]] = {key: [] for key in ways}
     for way in ways.values():  # compiles, and raises clock rates
+        way.reset()
         way.read()
         way.step()
     deadline = time.perf_counter() + setting.budget
@@ -162,6 +171,7 @@ def times(ways: Mapping[Any, Way], setting: Setting, tokens: int) -> dict[Any, t
         if done and time.perf_counter() > deadline:
             break
         for key, way in ways.items():
+            way.reset()
             start = time.perf_counter()
             way.read()
             read = time.perf_counter()

@@ -57,11 +57,15 @@ class TorchDecoder:
         with torch.inference_mode():
             self._read_prompt, self._run = self._made()
 
+    def reset(self) -> None:
+        """Begin at the first position; what the caches hold later makes no difference."""
+        with self._torch.inference_mode():
+            self._position.copy_(self._first)
+
     def read(self) -> int:
         """Read the prompt and a token."""
         with self._torch.inference_mode():
             self._allow()
-            self._position.copy_(self._first)
             self._read_prompt()
             self._run()
             return int(self._token)

@@ -138,9 +138,14 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void composite_atten
     for (int n = 0; n < KEYS / 8; ++n) {
       const int key = begin + n * 8 + lane % 4 * 2;
       const int at0 = min(key, keys - 1) * ms, at1 = min(key + 1, keys - 1) * ms;
-      scores[n] =
-          unscale * (float4)(LOAD(MASK_T, mask, mask0 + at0), LOAD(MASK_T, mask, mask0 + at1),
-                             LOAD(MASK_T, mask, mask1 + at0), LOAD(MASK_T, mask, mask1 + at1));
+      const float4 given =
+          (float4)(LOAD(MASK_T, mask, mask0 + at0), LOAD(MASK_T, mask, mask0 + at1),
+                   LOAD(MASK_T, mask, mask1 + at0), LOAD(MASK_T, mask, mask1 + at1));
+      scores[n] = unscale * given;
+#if !HALF_MASK
+      // The lowest number is not -infinity: a row that has nothing else is the mean of the values.
+      scores[n] = select(scores[n], clamp(scores[n], -FLT_MAX, FLT_MAX), isfinite(given));
+#endif
       most = fmax(most, fmax(fmax(scores[n].s0, scores[n].s1), fmax(scores[n].s2, scores[n].s3)));
     }
     const float seen = HALF_MASK ? -6e4f : -1e20f;

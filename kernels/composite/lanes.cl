@@ -71,7 +71,9 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void composite_lanes(
     total[r] = 0.0f;
     for (int p = 0; p < PARTS; ++p) sums[r][p] = 0.0f;
   }
-  for (int begin = part * chunk; begin < end; begin += KEYS) {
+  // A chunk has a key. PoCL 3.1 compiles a loop that tests before its first barrier to wrong code.
+  int begin = part * chunk;
+  do {
     const int key = begin + item / LANES;
     bool reads = key < end;
 #if MASK
@@ -147,7 +149,8 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void composite_lanes(
       }
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-  }
+    begin += KEYS;
+  } while (begin < end);
 
   for (int r = 0; r < ROWS; ++r) {
     const int row = first + r;

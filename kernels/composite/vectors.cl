@@ -117,7 +117,9 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void composite_vectors(
     if (!some) continue;
     for (int r = 0; r < ROWS; ++r) {
       float larger = largest[r];
-      for (int j = 0; j < KEYS; ++j) larger = fmax(larger, score[r][j]);
+      // The maximum leaves out NaN, which must not be left out where all others are -infinity.
+      for (int j = 0; j < KEYS; ++j)
+        larger = fmax(larger, isnan(score[r][j]) ? INFINITY : score[r][j]);
       const float shrink = largest[r] == -INFINITY ? 0.0f : exp(largest[r] - larger);
       const float16 exponents = vload16(0, score[r]) - larger;
       // Of a difference of infinities there is no weight yet.

@@ -20,7 +20,11 @@
 #define ROW_OF(t, i) order[tiles[3 * (t) + 1] + (i)]
 #else
 #define PLACE_PARAMS __global const INDEX_T *indices,
-#define EXPERT_OF(t) LOAD(INDEX_T, indices, (t) / each)
+#define EXPERT_OF(t) expert_at(indices, (t) / each)
+static inline int expert_at(__global const INDEX_T *indices, int at) {
+  const ARITH(INDEX_T) e = LOAD(INDEX_T, indices, at);
+  return e >= 0 && e <= INT_MAX ? (int)e : -1;
+}
 #define ROWS_OF(t) 1
 #define ROW_OF(t, i) (t)
 #endif

@@ -21,8 +21,8 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void expert_matmul_sort
   for (int e = item; e <= EXPERTS; e += WG) next[e] = 0;
   barrier(CLK_LOCAL_MEM_FENCE);
   for (int r = item; r < rows; r += WG) {
-    const int e = LOAD(INDEX_T, indices, r / each);
-    atomic_inc(&next[e >= 0 && e < EXPERTS ? e : EXPERTS]);
+    const ARITH(INDEX_T) e = LOAD(INDEX_T, indices, r / each);
+    atomic_inc(&next[e >= 0 && e < EXPERTS ? (int)e : EXPERTS]);
   }
   barrier(CLK_LOCAL_MEM_FENCE);
   if (item == 0) {
@@ -41,7 +41,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void expert_matmul_sort
   }
   barrier(CLK_LOCAL_MEM_FENCE);
   for (int r = item; r < rows; r += WG) {
-    const int e = LOAD(INDEX_T, indices, r / each);
-    order[atomic_inc(&next[e >= 0 && e < EXPERTS ? e : EXPERTS])] = r;
+    const ARITH(INDEX_T) e = LOAD(INDEX_T, indices, r / each);
+    order[atomic_inc(&next[e >= 0 && e < EXPERTS ? (int)e : EXPERTS])] = r;
   }
 }

@@ -1,5 +1,6 @@
 #include "ir/graph.hpp"
 
+#include <algorithm>
 #include <functional>
 
 #include "base/index.hpp"
@@ -68,6 +69,18 @@ const char* name_of(Step::Outcome outcome) {
       break;
   }
   return "applied";
+}
+
+void rely_on_shapes(Graph& graph) {
+  graph.relies_on.clear();
+  for (const int id : graph.inputs) graph.relies_on.push_back(graph.tensor(id).shape);
+}
+
+bool has_shapes_of_passes(const Graph& graph) {
+  if (graph.relies_on.empty()) return true;
+  return std::equal(graph.inputs.begin(), graph.inputs.end(), graph.relies_on.begin(),
+                    graph.relies_on.end(),
+                    [&](int id, const Shape& shape) { return graph.tensor(id).shape == shape; });
 }
 
 void applied(Graph& graph, const char* pass, int node, int into, std::string detail) {

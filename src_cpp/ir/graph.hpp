@@ -35,6 +35,8 @@ struct Graph {
   bool allows_tf32 = false;  ///< factors of products may be rounded to TF32: 10 bits of mantissa
   bool allows_half = false;  ///< ... and end at the largest half, 65504
   std::vector<Step> steps;   ///< what the passes have done so far, in order
+  /// Of the inputs, if a pass has decided by sizes: with other shapes the graph has to be made anew.
+  std::vector<Shape> relies_on;
 
   const Tensor& tensor(int id) const { return tensors[uz(id)]; }
   Tensor& tensor(int id) { return tensors[uz(id)]; }
@@ -53,6 +55,12 @@ inline bool allows_tf32(const Graph& graph, const Node& node) {
 
 /// True for tensors that are graph outputs.
 std::vector<bool> output_mask(const Graph& graph);
+
+/// Records that a pass has decided by sizes that may change with those of the inputs.
+void rely_on_shapes(Graph& graph);
+
+/// Whether the inputs have the shapes that passes have relied on.
+bool has_shapes_of_passes(const Graph& graph);
 
 /// Records that a pass has changed a node of the model, or merged it into another one.
 void applied(Graph& graph, const char* pass, int node, int into = -1, std::string detail = {});

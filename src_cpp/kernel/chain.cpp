@@ -236,7 +236,10 @@ void write_stage(std::ostringstream& out, const Stage& stage, const std::string&
     out << "    for (int at = (local_item / " << width << " * " << all << " + " << mine << ") * "
         << width << " + local_item % " << width << "; at < " << groups * items
         << "; at += " << chain.groups * chain.items << ") {\n      const int group = at / " << items
-        << ", item = at % " << items << ";\n      " << call(stage, function, "0") << "\n    }\n";
+        << ", item = at % " << items << ";\n";
+    // A group that gives up says so before it arrives at the next wait, so all that pass it know.
+    if (stage.is_lasting) out << "      if (chain_read(&state[CHAIN_GAVE_UP]) != 0) break;\n";
+    out << "      " << call(stage, function, "0") << "\n    }\n";
   } else {
     const std::size_t slots = static_cast<std::size_t>(stage.slots);
     const bool one = slots == 1 && items == chain.items;

@@ -397,6 +397,7 @@ class Matcher {
     k = shaped(k, {batches, keys, key_heads, depth}, at, last);
     v = shaped(v, {batches, keys, key_heads, cols}, at, last);
     const int mask = adds_mask_ ? shaped(mask_.tensor, *mask_shape(roles), at, last) : -1;
+    ir::rely_on_shapes(graph_);  // which axes are heads, and the shapes above
     const ir::Shape shape{batches, queries, heads, cols};
     const ir::Shape wanted = graph_.tensor(result).shape;
     if (wanted == shape) {

@@ -34,7 +34,8 @@ class Finder {
   bool finds(const ir::Node& node) {
     parts.clear();
     return is_f32(node.outputs[0]) && node.epilogue.empty() &&
-           (joins_turned_halves(node) || adds_turned_halves(node)) && fits();
+           (joins_turned_halves(node) || adds_turned_halves(node)) && fits() &&
+           graph_.tensor(node.outputs[0]).shape == graph_.tensor(x).shape;
   }
 
  private:
@@ -194,6 +195,7 @@ void fuse_rotation(ir::Graph& graph) {
     const ir::Node& node = graph.nodes[i];
     if (rewriting.node(i) == nullptr || node.outputs.size() != 1 || !finder.finds(node)) continue;
     rewriting.replace(i, ops::rotation(node, finder.x, finder.cosine, finder.sine), finder.parts);
+    ir::rely_on_shapes(graph);  // which parts are halves
   }
   rewriting.finish();
 }

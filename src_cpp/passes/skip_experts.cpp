@@ -48,8 +48,10 @@ class Search {
     return false;
   }
 
-  /// The nodes whose results are needed for an input of a node alone, in order.
-  std::vector<std::size_t> only_for(std::size_t reader, int tensor) const {
+  /// The nodes whose results are needed for an input of a node alone, in order. Not those that the
+  /// gate is computed by, which may be of use within the expert, too.
+  std::vector<std::size_t> only_for(std::size_t reader, int tensor, int gate) const {
+    const std::set<int> of_gate = writers_behind(gate);
     std::set<int> members{static_cast<int>(reader)};
     const auto needed_elsewhere = [&](int id) {
       const std::vector<int>& readers = readers_[uz(id)];
@@ -68,7 +70,7 @@ class Search {
       };
       const bool alone = std::none_of(node.outputs.begin(), node.outputs.end(), needed_elsewhere) &&
                          std::any_of(node.outputs.begin(), node.outputs.end(), leads_there);
-      if (!alone || (members.size() == 1 && n != last)) continue;
+      if (!alone || of_gate.count(n) > 0 || (members.size() == 1 && n != last)) continue;
       members.insert(n);
       found.push_back(uz(n));
     }
@@ -77,6 +79,20 @@ class Search {
   }
 
  private:
+  /// The nodes that a tensor is computed by.
+  std::set<int> writers_behind(int tensor) const {
+    std::set<int> found;
+    for (std::vector<int> open{tensor}; !open.empty();) {
+      const int writer = writers_[uz(open.back())];
+      open.pop_back();
+      if (writer < 0 || !found.insert(writer).second) continue;
+      for (const int id : graph_.nodes[uz(writer)].inputs) {
+        if (id >= 0) open.push_back(id);
+      }
+    }
+    return found;
+  }
+
   const ir::Graph& graph_;
   const std::vector<std::vector<int>> readers_;
   const std::vector<int> writers_;
@@ -104,7 +120,7 @@ void skip_experts(ir::Graph& graph, Experts experts) {
                          std::to_string(kMostElements) + " are looked through");
         continue;
       }
-      const std::vector<std::size_t> expert = search.only_for(n, result);
+      const std::vector<std::size_t> expert = search.only_for(n, result, gate);
       const auto product = [&](std::size_t i) { return is_product(graph.nodes[i]); };
       if (std::none_of(expert.begin(), expert.end(), product)) {
         ir::declined(graph, kPass, graph.nodes[n].tflite_index,

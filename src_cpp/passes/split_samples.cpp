@@ -108,14 +108,18 @@ class Expert {
 
   /// Whether a sample of the results depends on this sample of the inputs only.
   bool keeps(const ir::Node& node) const {
+    const int rank = graph_.tensor(node.outputs[0]).shape.rank();
+    const bool is_rowwise = ops::family_of(node).rows == &ops::kRowwise;
+    // Broadcasting aligns last axes: samples of an operand of another rank meet another axis.
     const auto of_samples = [&](int id) {
-      return id < 0 || graph_.tensor(id).is_constant() || has_samples(id);
+      return id < 0 || graph_.tensor(id).is_constant() ||
+             (has_samples(id) && (!is_rowwise || graph_.tensor(id).shape.rank() == rank));
     };
     if (!have_samples(node.outputs) ||
         !std::all_of(node.inputs.begin(), node.inputs.end(), of_samples))
       return false;
     const bool is_dense = is_product(node) && node.kind->weights.bias >= 0;
-    return node.kind->is_view || is_dense || ops::family_of(node).rows == &ops::kRowwise;
+    return node.kind->is_view || is_dense || is_rowwise;
   }
 
   const ir::Graph& graph_;
@@ -174,6 +178,7 @@ class Splitter {
     }
     graph_.nodes = std::move(nodes);
     ir::sort_nodes(graph_);
+    ir::rely_on_shapes(graph_);  // how many samples there are
   }
 
  private:

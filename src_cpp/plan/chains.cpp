@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 
 #include "base/index.hpp"
 #include "kernel/sources.hpp"
@@ -77,6 +78,22 @@ std::optional<kernel::Stage> stage_of(const kernel::Launch& launch, std::size_t 
   return stage;
 }
 
+/// Carried tensors of which launches change a part in place.
+std::set<int> updated_in_place(const Plan& plan) {
+  std::set<int> buffers;
+  for (const Carry& c : plan.carries) {
+    if (c.input >= 0 && c.result == c.buffer) buffers.insert(c.buffer);
+  }
+  return buffers;
+}
+
+bool writes_one_of(const Step& step, const std::set<int>& buffers) {
+  const std::vector<Use> uses = uses_of(step);
+  return std::any_of(uses.begin(), uses.end(), [&](const Use& use) {
+    return use.writes && buffers.count(use.buffer) > 0;
+  });
+}
+
 /// Builds one chain at a time.
 class Builder {
  public:
@@ -142,9 +159,14 @@ std::vector<Chain> find_chains(const Plan& plan, const std::vector<std::size_t>&
   std::vector<Chain> chains;
   if (!plan.moves.empty()) return chains;
   Builder builder(plan, limits);
+  const std::set<int> updated = updated_in_place(plan);
   for (std::size_t i = 0; i < plan.run.size(); ++i) {
     const Step& step = plan.run[i];
-    const auto stage = stage_of(step.launch, local_bytes[i], limits);
+    auto stage = stage_of(step.launch, local_bytes[i], limits);
+    if (stage && writes_one_of(step, updated)) {
+      stage->is_lasting = true;
+      if (!stage->is_free) stage.reset();
+    }
     const bool same = i == 0 || step.launch.build_flags == plan.run[i - 1].launch.build_flags;
     if (!same) builder.end(static_cast<int>(i), chains);
     if (!stage) {
@@ -155,6 +177,17 @@ std::vector<Chain> find_chains(const Plan& plan, const std::vector<std::size_t>&
     }
   }
   builder.end(static_cast<int>(plan.run.size()), chains);
+  // A launch does not know whether a chain before it gave up.
+  int last = -1;  // launch that updates a carried tensor
+  for (int i = 0; i < static_cast<int>(plan.run.size()); ++i) {
+    const bool is_stage = std::any_of(chains.begin(), chains.end(), [&](const Chain& chain) {
+      return chain.first <= i && i < chain.first + static_cast<int>(chain.kernel.stages.size());
+    });
+    if (!is_stage && writes_one_of(plan.run[uz(i)], updated)) last = i;
+  }
+  chains.erase(std::remove_if(chains.begin(), chains.end(),
+                              [&](const Chain& chain) { return chain.first < last; }),
+               chains.end());
   return chains;
 }
 

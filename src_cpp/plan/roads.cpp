@@ -16,6 +16,8 @@ namespace {
 constexpr std::uintptr_t kVectorBytes = 64;
 constexpr std::int64_t kLineBytes = 64;
 
+constexpr const char* kStays = "it shares the memory of a tensor that stays on the device";
+
 // Empty if the runtime's tensor may be the buffer.
 std::string reason_against(const Transfer& t, const PlanOptions& options, bool is_static,
                            bool is_alone) {
@@ -81,7 +83,9 @@ void choose_roads(Plan& plan, const DeviceInfo& device, const PlanOptions& optio
         continue;
       }
       const auto buffer = static_cast<std::size_t>(t.buffer);
-      t.reason = reason_against(t, options, is_static[buffer], uses[t.buffer] == 1);
+      const bool stays = plan.buffers[buffer].carried >= 0;
+      t.reason = stays ? kStays
+                       : reason_against(t, options, is_static[buffer], uses[t.buffer] == 1);
       if (t.reason.empty()) {
         t.road = Road::kHostPointer;
         if (device.is_cpu()) plan.buffers[buffer].place = Buffer::Place::kHost;
@@ -98,10 +102,12 @@ void settle_roads(Plan& plan, const DeviceInfo& device) {
   const std::set<int> written = written_by(plan);
   const auto settle = [&](Transfer& t, bool is_input) {
     if (t.road != Road::kHostPointer) return;
-    if (uses[t.buffer] == 1 && !(is_input && written.count(t.buffer) > 0)) return;
-    CLGPU_CHECK(plan.buffers[uz(t.buffer)].place == Buffer::Place::kArena);
+    const Buffer::Place place = plan.buffers[uz(t.buffer)].place;
+    const bool stays = place == Buffer::Place::kCarried;
+    if (!stays && uses[t.buffer] == 1 && !(is_input && written.count(t.buffer) > 0)) return;
+    CLGPU_CHECK(stays || place == Buffer::Place::kArena);
     t.road = second_best(device);
-    t.reason = "a result is written over it";
+    t.reason = stays ? kStays : "a result is written over it";
   };
   for (Transfer& t : plan.uploads) settle(t, true);
   for (Transfer& t : plan.downloads) settle(t, false);

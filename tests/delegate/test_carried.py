@@ -10,6 +10,7 @@ import pytest
 import clgpu_delegate
 from clgpu_delegate import ClgpuError, OptionError
 from tests.campaign.faults import BUILD
+from tests.delegate.test_chains import impatient  # noqa: F401
 from tests.delegate.test_verification import broken  # noqa: F401
 from tests.faults.control import environment
 from tests.limits.build import LayerError
@@ -141,6 +142,40 @@ def test_each_step_has_the_value_that_the_last_one_left(use, options, device):
     assert [entry["graphs"] for entry in delegate.carried()] == [{0: ""}]
 
 
+@pytest.mark.parametrize("old", [True, False])
+def test_a_view_may_be_an_ordinary_output(old, device):
+    """The memory of the interpreter's output does not become that of the carried tensor."""
+
+    def viewed(m, cache, row, place):
+        after = update(m, cache, row, place)
+        flat = m.constant(np.array([24], np.int32))
+        return after, m.op("RESHAPE", [cache if old else after, flat], (24,), new_shape=(24,))
+
+    model = Model(viewed)
+    got, delegate = model.run(device=device)
+    for i, y in enumerate(got):
+        rows = np.zeros((6, 4))
+        written = i if old else i + 1
+        rows[:written] = np.arange(1, written + 1)[:, None]
+        np.testing.assert_array_equal(y, rows.ravel())
+    assert delegate.read_carried("cache")[0, 3].tolist() == [4] * 4
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_chain_that_gives_up_writes_no_wrong_row(device):
+    """Where the new row belongs is computed by an earlier stage, which may not have run."""
+    model = Model(in_place)
+    (_,), delegate = model.run(1, device=device, chain="on", warm_up=False)
+    rows = np.zeros((6, 4))
+    rows[0] = 1
+    for i in range(1, 60):
+        model.step(i)
+        rows[min(i, 5)] = i + 1  # the last place is the last row
+        np.testing.assert_array_equal(delegate.read_carried("cache")[0], rows)
+        if delegate.stats()["chains"][0]["reason"]:
+            break
+
+
 def test_what_is_copied_and_what_is_not():
     for use, kernel in ((in_place, "write"), (read_before, "write"), (twice, "write"),
                         (reshaped, "write"), (read_after, "select")):  # fmt: skip
@@ -267,6 +302,64 @@ def test_values_that_the_option_does_not_take():
     ):
         with pytest.raises(OptionError, match=message):
             clgpu_delegate.load(carry=value)
+
+
+def test_tensors_that_cannot_be_carried_are_told():
+    m = ModelMaker()
+    a, b = m.input("a", (1, 4)), m.input("b", (1, 4))
+    inner = m.op("NEG", [a], (1, 4))
+    total = m.op("ADD", [inner, b], (1, 4))
+    m.output(total, m.op("TANH", [total], (1, 4)))
+    model = m.build()
+    for carry, reason in (
+        ({"k": {0: (a, total)}, "v": {0: (b, total)}}, "another carried tensor has its output"),
+        ({"v": {0: (inner, total)}}, "its input is computed by a node"),
+        ({"v": {0: (99, total)}}, "the graph has no tensor with the index of its input"),
+    ):
+        delegate = clgpu_delegate.load(carry=carry)
+        interpreter = make_interpreter("auto", model, [delegate])
+        interpreter.allocate_tensors()
+        assert delegate.carried()[-1]["graphs"] == {0: reason}
+        for detail in interpreter.get_input_details():
+            interpreter.set_tensor(detail["index"], np.ones((1, 4), np.float32))
+        interpreter.invoke()
+
+
+def test_shared_weights_leave_nothing_behind():
+    """The second graph shares one form of the weights, and needs no other on the device."""
+    size = 256
+    weights = np.random.default_rng(0).standard_normal((size, size)).astype(np.float16)
+
+    def bytes_of(*, shared: bool) -> int:
+        m = ModelMaker()
+        halves = m.constant(weights)
+        carry = {}
+        for graph in range(2):
+            g = m if graph == 0 else m.subgraph()
+            stored = halves if graph == 0 else g.shared_constant(m, halves)
+            x, a = g.input("x", (1, size)), g.input("a", (1, size))
+            w = g.op("DEQUANTIZE", [stored], (size, size), dtype=np.float32)
+            y = x
+            if graph == 1:
+                turned = g.op(
+                    "TRANSPOSE", [w, g.constant(np.array([1, 0], np.int32))], (size, size)
+                )
+                y = g.op("FULLY_CONNECTED", [y, turned], (1, size))
+            largest = g.op("REDUCE_MAX", [w, g.constant(np.array([0], np.int32))], (size,))
+            total = g.op("ADD", [a, g.op("ADD", [y, largest], (1, size))], (1, size))
+            g.output(total)
+            g.signature(f"g{graph}", {"x": x, "a": a}, {"total": total})
+            carry[f"a{graph}"] = {graph: (a, total)}
+        content = m.build()
+        before = clgpu_delegate.load().stats()["device_bytes"]
+        delegate = clgpu_delegate.load(carry=carry if shared else "")
+        interpreter = make_interpreter("auto", content, [delegate])
+        for graph in range(2):
+            interpreter._interpreter.AllocateTensors(graph)
+        return delegate.stats()["device_bytes"] - before
+
+    # What is carried stays on the device, too: small beside the weights.
+    assert bytes_of(shared=True) <= bytes_of(shared=False) + 64 * 1024
 
 
 def test_runners_refuse_to_have_several_in_flight():

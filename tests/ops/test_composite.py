@@ -118,21 +118,50 @@ def test_a_causal_mask_hides_whole_tiles(hidden, device, precision, rng):
     check(model, [*inputs, mask], [expected], device=device, precision=precision, accumulation=214)
 
 
-@pytest.mark.parametrize("engine", ["rows_1|rows_4", "split_1|split_4", "vectors_16", "lanes_8"])
-def test_masked_keys_are_not_read(engine, device, rng):
-    """What a cache of keys holds behind the last position may be anything."""
-    inputs = operands(rng, 1, 1, 200, 4, 2, 32)
-    mask = np.zeros((1, 1, 1, 200), np.float32)
-    mask[..., 100:] = -np.inf
-    expected = attention(*inputs, mask, scale=0.5)
-    inputs[1][:, 100:] = np.nan
+ENGINES = pytest.mark.parametrize(
+    "engine", ["rows_1|rows_4", "split_1|split_4", "vectors_16", "lanes_8"]
+)
+
+
+def by(engine, device, inputs, mask):
+    """Attention of one query with a scale of 0.5, computed by an engine."""
     model = model_of([*inputs, mask], 0.5)
     delegate = clgpu_delegate.load(device=device, engines={"composite": f"{engine}|auto"})
     interpreter = make_interpreter(op_runtime(), model, [delegate])
     (got,) = run_interpreter(interpreter, [*inputs, mask])
     (node,) = delegate.explain().nodes
     assert node.candidate in engine.split("|")
+    return got
+
+
+@ENGINES
+def test_masked_keys_are_not_read(engine, device, rng):
+    """What a cache of keys holds behind the last position may be anything; values are finite."""
+    inputs = operands(rng, 1, 1, 200, 4, 2, 32)
+    mask = np.zeros((1, 1, 1, 200), np.float32)
+    mask[..., 100:] = -np.inf
+    expected = attention(*inputs, mask, scale=0.5)
+    inputs[1][:, 100:] = np.nan
+    got = by(engine, device, inputs, mask)
     np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-5)
+
+
+@ENGINES
+def test_a_key_that_is_not_a_number_is_noticed(engine, device, rng):
+    """Also where all other keys of its block are masked."""
+    inputs = operands(rng, 1, 1, 200, 4, 2, 32)
+    mask = np.full((1, 1, 1, 200), -np.inf, np.float32)
+    mask[..., [3, *range(100, 110)]] = 0
+    inputs[1][:, 3] = np.nan
+    assert np.isnan(by(engine, device, inputs, mask)).all()
+
+
+@ENGINES
+def test_a_row_of_the_lowest_numbers_is_a_mean(engine, device, rng):
+    inputs = operands(rng, 1, 1, 50, 4, 2, 32)
+    mask = np.full((1, 1, 1, 50), np.finfo(np.float32).min, np.float32)
+    expected = np.repeat(inputs[2].mean(1, keepdims=True), 2, axis=2)
+    np.testing.assert_allclose(by(engine, device, inputs, mask), expected, rtol=1e-5, atol=1e-5)
 
 
 def test_large_scores_do_not_overflow(device, rng):

@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import clgpu_delegate
 from tests.model_maker import ModelMaker
-from tests.ops.harness import check, half_exact
+from tests.ops.harness import check, half_exact, op_runtime
+from tests.runtimes import make_interpreter, run_interpreter
 
 
 def model_of(x, matrices, indices, *, left=False, adj_x=False, adj_y=False, activation=None):
@@ -100,6 +102,19 @@ def test_types_of_indices(dtype, device):
     rng = np.random.default_rng(4)
     indices = rng.integers(0, 3, (2, 2)).astype(dtype)
     run(draw(rng, 2, 1, 1, 8), draw(rng, 3, 5, 8), indices, device, "fp32", adj_y=True)
+
+
+def test_rows_of_an_index_that_names_no_expert_are_zero(device):
+    """Also of one that names an expert once it is cut to 32 bits."""
+    rng = np.random.default_rng(5)
+    x, matrices = draw(rng, 6, 1, 1, 8), draw(rng, 3, 5, 8)
+    indices = np.zeros((6, 1), np.int64)
+    model = model_of(x, matrices, indices, adj_y=True)
+    indices[2] = 2**32 + 1
+    delegate = clgpu_delegate.load(device=device)
+    (got,) = run_interpreter(make_interpreter(op_runtime(), model, [delegate]), [x, indices])
+    assert not got[2].any()
+    assert got[1].any()
 
 
 def test_activation_behind_it(device):

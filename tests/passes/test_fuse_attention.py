@@ -8,7 +8,7 @@ import pytest
 import clgpu_delegate
 from tests.model_maker import ModelMaker
 from tests.ops.harness import check, op_runtime
-from tests.runtimes import make_interpreter
+from tests.runtimes import make_interpreter, run_interpreter
 
 BATCH, QUERIES, KEYS, KEY_HEADS, GROUP, DEPTH, COLS = 2, 5, 21, 3, 2, 8, 4
 HEADS = KEY_HEADS * GROUP
@@ -139,3 +139,31 @@ def test_forms_of_attention(name, device, precision, rng):
     make_interpreter(op_runtime(), model, [delegate]).allocate_tensors()
     fused = [s for s in delegate.explain().steps if s.pass_name == "fuse_attention"]
     assert any(s.outcome == "applied" for s in fused) == fuses
+
+
+@pytest.mark.parametrize(
+    ("stored", "signature", "shape"),
+    [
+        # Positions of extent 1, as converters write open ones, look like heads.
+        ((1, 1, 1, 8), (-1, 1, -1, 8), (1, 1, 6, 8)),
+        ((1, 4, 8), (-1, -1, 8), (2, 2, 8)),  # as many elements
+        ((1, 4, 8), (-1, -1, 8), (3, 5, 8)),
+    ],
+)
+def test_sizes_may_change_after_the_passes(stored, signature, shape, device, rng):
+    m = ModelMaker()
+    q, k, v = (
+        m.input(name, stored, np.float32, shape_signature=signature) for name in ("q", "k", "v")
+    )
+    square = (*stored[:-1], stored[-2])
+    scores = m.op("SOFTMAX", [m.op("BATCH_MATMUL", [q, k], square, adj_y=True)], square, beta=1.0)
+    m.output(m.op("BATCH_MATMUL", [scores, v], stored))
+    delegate = clgpu_delegate.load(device=device)
+    interpreter = make_interpreter(op_runtime(), m.build(), [delegate])
+    for extents in (stored, shape, stored):
+        inputs = [rng.standard_normal(extents).astype(np.float32) for _ in range(3)]
+        (got,) = run_interpreter(interpreter, inputs, dict.fromkeys(range(3), extents))
+        a, b, c = (x.astype(np.float64) for x in inputs)
+        weights = np.exp(a @ b.swapaxes(-1, -2))
+        expected = weights / weights.sum(-1, keepdims=True) @ c
+        np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-5)

@@ -182,6 +182,13 @@ def test_what_is_not_quite_a_norm_of_rows_stays(old, new):
     assert_stays(before, "fuse_rms_norm")
 
 
+def test_weight_with_more_axes_than_the_rows_stays_a_product():
+    before = ROWS.replace("%3: float32[8]", "%3: float32[1, 1, 1, 8]")
+    got = after(before.replace("%9: float32[2,", "%9: float32[1, 2,"), "fuse_rms_norm")
+    assert "composite(%0) {kind=rms_norm" in got
+    assert "%9: float32[1, 2, 3, 8] = binary(%8, %3) {op=mul}" in got
+
+
 def test_norm_of_rows_leaves_what_others_read():
     before = ROWS.replace("outputs %9", "outputs %9, %7")
     got = after(before, "fuse_rms_norm")
@@ -1027,6 +1034,26 @@ def test_nodes_that_others_need_always_run():
     assert "only_if" not in partly
 
 
+def test_gate_that_its_expert_reads_is_computed_first():
+    """No node decides about itself."""
+    text = """
+    %0: float32[2, 4]
+    %1: float32[4, 4] = const splat(1)
+    %2: int32[] = const [1]
+    %3: float32[2, 3]
+    inputs %0, %3
+    %6: float32[2, 1], %7: int32[2, 1] = topk(%3, %2) op=TOPK_V2 node=0
+    %9: float32[2, 1] = unary(%6) {op=exp} op=EXP node=1
+    %10: float32[2, 4] = binary(%0, %9) {op=mul} op=MUL node=2
+    %4: float32[2, 4] = fully_connected(%10, %1) op=FULLY_CONNECTED node=3
+    %8: float32[2, 4] = binary(%4, %9) {op=mul} op=MUL node=4
+    outputs %8
+    """
+    got = after(text, "skip_experts")
+    assert "unary(%6) {op=exp} op=EXP node=1\n" in got
+    assert "op=FULLY_CONNECTED node=3 only_if(%9)" in got
+
+
 def test_gates_that_are_not_chosen_skip_nothing():
     assert_stays(GATED.replace("binary(%6,", "binary(%3,"), "skip_experts")
     # Behind a product no element of a gate is zero.
@@ -1179,6 +1206,13 @@ MIXED = "%6: float32[2, 6, 6, 4] = cumsum(%4) node=3 only_if(%2)\n%5"
         ("%5: float32[2, 6, 6, 4] = binary(%4,", f"{MIXED}: float32[2, 6, 6, 4] = binary(%6,"),
         ("conv2d(%0, %1) op=CONV_2D", "unary(%0) {op=exp} op=EXP"),  # no product
         ("only_if(%2)", "only_if(%2, 1)"),
+        # Samples of an operand with fewer axes meet another axis.
+        (
+            "%5: float32[2, 6, 6, 4] = binary(%4,",
+            "%7: float32[2, 4] = const splat(1)\n%8: float32[2, 4] = unary(%7) {op=exp} node=3\n"
+            "%6: float32[2, 6, 6, 4] = binary(%4, %8) {op=add} node=4 only_if(%2)\n"
+            "%5: float32[2, 6, 6, 4] = binary(%6,",
+        ),
     ],
 )
 def test_other_experts_are_computed_for_the_whole_batch(old, new):

@@ -120,27 +120,23 @@ void Partition::take_inputs(ir::Graph& graph) const {
   }
 }
 
-std::optional<ir::Graph> Partition::pass_anew(Level level) const {
-  try {
-    ir::Graph graph = *original_;
-    take_inputs(graph);
-    passes::infer_shapes(graph);
-    graph = pass(std::move(graph), level);
-    passes::infer_shapes(graph);
-    return graph;
-  } catch (const ShapeError&) {
-    return std::nullopt;
-  }
+ir::Graph Partition::pass_anew(Level level) const {
+  ir::Graph graph = *original_;
+  take_inputs(graph);
+  passes::infer_shapes(graph);
+  graph = pass(std::move(graph), level);
+  passes::infer_shapes(graph);
+  return graph;
 }
 
 void Partition::infer_shapes(Level level) {
-  try {
-    passes::infer_shapes(graph_);
-  } catch (const ShapeError&) {
-    std::optional<ir::Graph> graph = pass_anew(level);
-    if (!graph) throw;
-    graph_ = std::move(*graph);
+  if (ir::has_shapes_of_passes(graph_)) {
+    try {
+      return passes::infer_shapes(graph_);
+    } catch (const ShapeError&) {  // what fits the model may not fit what passes have made of it
+    }
   }
+  graph_ = pass_anew(level);
 }
 
 // A caller that measures the executor may keep it longer than the runtime keeps its tensors.
@@ -207,7 +203,7 @@ std::int64_t Partition::allowance() const {
 
 plan::Cost Partition::expected(int threads) {
   specialize();
-  passes::infer_shapes(graph_);
+  infer_shapes(Level::kAsAsked);
   const plan::Fitted fitted = state_->builder.plan(graph_, allowance());
   const Target& target = state_->target;
   const plan::Load load =
@@ -217,7 +213,7 @@ plan::Cost Partition::expected(int threads) {
 
 std::int64_t Partition::smallest_budget() {
   specialize();
-  passes::infer_shapes(graph_);
+  infer_shapes(Level::kAsAsked);
   return state_->builder.smallest_budget(graph_);
 }
 

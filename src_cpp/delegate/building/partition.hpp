@@ -143,9 +143,9 @@ class Partition {
   ir::Graph pass(ir::Graph graph, Level level) const;
   /// Sets the inputs of another graph of this partition to the current shapes.
   void take_inputs(ir::Graph& graph) const;
-  /// The original graph with the current shapes after the passes; none if the model does not
-  /// support these shapes.
-  std::optional<ir::Graph> pass_anew(Level level) const;
+  /// The original graph with the current shapes after the passes. Throws ShapeError if the model
+  /// does not support these shapes.
+  ir::Graph pass_anew(Level level) const;
   /// Sets the shapes of graph_ from those of its inputs. If a pass relied on shapes that
   /// have changed since, graph_ is made again.
   void infer_shapes(Level level);

@@ -135,6 +135,12 @@ std::unique_ptr<Specialization> Model::specialization(const TfLiteContext& conte
                                           std::move(readers), std::move(awaiting), awaited);
 }
 
+bool Model::is_computed(int tensor) const {
+  return std::any_of(nodes.begin(), nodes.end(), [&](const ModelNode& node) {
+    return std::count(node.outputs.begin(), node.outputs.end(), tensor) > 0;
+  });
+}
+
 bool Model::is_read_outside(int tensor, const std::set<int>& node_indices) const {
   const auto readers = readers_.find(tensor);
   return readers != readers_.end() &&

@@ -87,6 +87,12 @@ class Model {
   /// the runtime orders partitions by their tensors only. Returns whether it left any.
   bool leave_shared_resources(const std::vector<std::vector<int>>& partitions);
 
+  /// Of the subgraph.
+  int tensor_count() const { return static_cast<int>(context_.tensors_size); }
+
+  /// Whether a node writes the tensor.
+  bool is_computed(int tensor) const;
+
   /// Whether a node outside of these reads the tensor.
   bool is_read_outside(int tensor, const std::set<int>& node_indices) const;
 

@@ -42,7 +42,9 @@ void CarriedSet::provide(int number, const CarriedForm& form) {
   if (const CarriedForm* known = this->form(number)) {
     if (*known == form) return;
     throw Error("the carried tensor '" + tensor.name + "' is " + text_of(*known) +
-                " in one graph and " + text_of(form) + " in another");
+                " already, and cannot be " + text_of(form) +
+                ": all graphs of an interpreter need the same; make a new interpreter for another "
+                "shape");
   }
   if (form.bytes() > 0) {
     cl::Memory memory = context_->create_buffer(form.bytes(), "'" + tensor.name + "'");

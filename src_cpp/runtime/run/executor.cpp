@@ -193,10 +193,18 @@ void Executor::carry_on() {
   bool any = false;
   for (const plan::Carry& c : plan_.carries) {
     if (c.result == c.buffer || c.form.bytes() == 0) continue;
+    const std::string& name = plan_.buffers[uz(c.buffer)].name;
+    const cl::cl_int code =
+        context_->api().clEnqueueCopyBuffer(queue_.get(), memory(c.result), memory(c.buffer), 0, 0,
+                                            c.form.bytes(), 0, nullptr, nullptr);
+    // The inference must not be repeated with what is left.
+    if (code != cl::CL_SUCCESS && any) {
+      throw Error("the carried tensor '" + name + "' has its old value, and others have the next "
+                  "one: clEnqueueCopyBuffer failed with " + cl::error_name(code) +
+                  "; clear them or write their values before the next inference");
+    }
+    cl::check(code, "clEnqueueCopyBuffer", name);
     any = true;
-    cl::check(context_->api().clEnqueueCopyBuffer(queue_.get(), memory(c.result), memory(c.buffer),
-                                                  0, 0, c.form.bytes(), 0, nullptr, nullptr),
-              "clEnqueueCopyBuffer", plan_.buffers[uz(c.buffer)].name);
   }
   if (any) finish("carried tensors");
 }
@@ -391,12 +399,13 @@ void Executor::run_load_steps() {
   const std::vector<plan::LoadStep> schedule = plan::load_schedule(plan_);
   for (std::size_t i = 0; i < plan_.load.size(); ++i) {
     plan::Step& step = plan_.load[i];
-    if (!needed[i]) continue;
-    for (const int buffer : step.buffers) {
-      if (buffers_[uz(buffer)] == nullptr) allocate(buffer);
+    if (needed[i]) {
+      for (const int buffer : step.buffers) {
+        if (buffers_[uz(buffer)] == nullptr) allocate(buffer);
+      }
+      const BoundLaunch bound = bind(step);
+      try_launch(bound, "load");
     }
-    const BoundLaunch bound = bind(step);
-    try_launch(bound, "load");
     for (const int buffer : schedule[i].free) {
       if (buffers_[uz(buffer)] == nullptr) continue;
       if (mover_ != nullptr) mover_->keep(buffer, queue_);

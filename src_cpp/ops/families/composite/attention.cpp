@@ -99,9 +99,7 @@ std::int64_t chunk_of(const Sizes& size, std::int64_t rows, std::int64_t step,
 kernel::Candidate in_lanes(const NodeContext& node, const Sizes& size, const DeviceInfo& device) {
   const int lanes = size.depth % 32 == 0 ? 8 : 4;
   const auto items = static_cast<std::int64_t>(group_of(device.is_cpu() ? 32 : kMostItems, device));
-  // PoCL 3.1 compiles this kernel with two rows to wrong code.
-  const std::int64_t rows =
-      size.rows() == 2 && device.is_cpu() ? 3 : std::min(kMostRows, size.rows());
+  const std::int64_t rows = std::min(kMostRows, size.rows());
   const std::int64_t chunk = chunk_of(size, rows, items / lanes, 4 * device.compute_units);
   const std::int64_t chunks = ceil_div(size.keys, chunk);
   kernel::Candidate candidate{"lanes_" + std::to_string(lanes), {}, {}};
@@ -227,7 +225,9 @@ std::vector<kernel::Candidate> attention(const NodeContext& node, const DeviceIn
     list.insert(device.is_cpu() ? list.end() : list.begin(), tiled(node, size, rows, items, chunk));
   }
   constexpr int kMostElements = 512;  // of a head in local memory
+  constexpr int kMostLanes = 8;  // of a key
   if (size.rows() <= kMostRows && size.depth % 16 == 0 &&
+      group_of(kMostItems, device) >= kMostLanes &&
       std::max(size.depth, size.cols) <= kMostElements &&
       uz(kMostRows * (size.depth + kMostItems + kMostItems / 4) * 4) <= device.local_bytes / 2) {
     const bool first = !device.is_cpu() && chunk < size.keys;
