@@ -9,7 +9,7 @@ import typer
 from clgpu_delegate.base.consoles import SafeConsole
 from clgpu_delegate.cli import completion
 from clgpu_delegate.cli.exits import FINDING
-from clgpu_delegate.cli.printing import print_json, rich_console
+from clgpu_delegate.cli.printing import print_by, print_json
 from clgpu_delegate.cli.settings import Json
 from clgpu_delegate.doctor import doctor as examine
 
@@ -38,6 +38,6 @@ def doctor(
     if as_json:
         print_json(found.to_dict())
     else:
-        found.print_to(rich_console())
+        print_by(found.print_to)
     if not found.healthy:
         raise typer.Exit(FINDING)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
 from rich.markup import escape
@@ -28,12 +28,17 @@ def rich_console() -> SafeConsole:
 
 def print_rich(what: Any) -> None:
     """Print what rich can render; to files and pipes without blanks at the ends of lines."""
+    print_by(lambda console: console.print(what))
+
+
+def print_by(show: Callable[[SafeConsole], object]) -> None:
+    """Print what prints itself to a console; the same for files and pipes."""
     console = rich_console()
     if console.is_terminal:
-        console.print(what)
+        show(console)
     else:
         with console.capture() as shown:  # tables of the commands are rich's own
-            console.print(what)
+            show(console)
         lines = shown.get().strip("\n").splitlines()
         print("\n".join(line.rstrip() for line in lines))
 

@@ -178,7 +178,8 @@ class Benchmark(Shown):
         lines.append(
             f"{self.device}; {self.runtime}{' with CompiledModel' * (self.api == 'compiled')}, "
             f"{self.threads} threads; medians of {self.runs} runs in {self.rounds} rounds, "
-            "each variant in a process of its own; error: relative L2 to the stock CPU"
+            "each variant in a process of its own; speedup: the median of the rounds' own ratios; "
+            "error: relative L2 to the stock CPU"
             + "; ref: to the reference kernels, which define quantised results"
             * has_reference
         )

@@ -131,9 +131,16 @@ class Tuning(Shown):
     """As in `Explanation`."""
 
     @property
+    def changed(self) -> int:
+        """Number of layers whose winner is not the default."""
+        return sum(layer.winner != layer.default for layer in self.layers)
+
+    @property
     def gain(self) -> float:
-        """Time before over time after."""
-        return self.before_seconds / self.after_seconds if self.after_seconds else 1.0
+        """Time before over time after; 1 where each layer keeps its default."""
+        if not self.changed or not self.after_seconds:
+            return 1.0
+        return self.before_seconds / self.after_seconds
 
     @property
     def left(self) -> int:
@@ -172,12 +179,13 @@ class Tuning(Shown):
                 f"the budget was spent before {self.left} of {len(self.layers)} layers were "
                 "measured; they keep their kernels, and tuning again goes on with them"
             )
-        lines.append(
-            f"{self.device}, {self.arithmetic or self.precision}: "
-            f"{self.before_seconds * 1e3:.3f} ms before, "
-            f"{self.after_seconds * 1e3:.3f} ms after, {self.gain:.2f}x"
-        )
-        if not self.used and self.left < len(self.layers):
+        times = f"{self.before_seconds * 1e3:.3f} ms"
+        if self.changed:
+            times += f" before, {self.after_seconds * 1e3:.3f} ms after, {self.gain:.2f}x"
+        else:
+            times += ", with the default kernels"
+        lines.append(f"{self.device}, {self.arithmetic or self.precision}: {times}")
+        if self.changed and not self.used:
             lines.append("the winners are slower together: the default kernels stay in use")
         return Group(table.fitting(2), *map(Text, lines))
 

@@ -85,12 +85,15 @@ def test_names_of_people_are_left_out(machine):
     ("statuses", "code"), [(("ok", "warning"), exits.DONE), (("ok", "problem"), exits.FINDING)]
 )
 def test_exit_code_tells_of_problems(monkeypatch, capsys, statuses, code):
-    found = Diagnosis(tuple(Finding("x", status, "what", fix="do") for status in statuses))
+    details = ("a longer line", "short")
+    found = Diagnosis(tuple(Finding("x", s, "what", "why", "do", details) for s in statuses))
     monkeypatch.setattr("clgpu_delegate.cli.doctor.examine", lambda **_: found)
     assert exits.answer(cli.app, ["doctor", "--json"]) == code
     assert json.loads(capsys.readouterr().out) == found.to_dict()
     assert exits.answer(cli.app, ["doctor"]) == code
-    assert "fix:  do" in capsys.readouterr().out
+    text = capsys.readouterr().out
+    assert "fix:  do" in text
+    assert not any(line.endswith(" ") for line in text.splitlines())
 
 
 def test_process_that_hangs_with_children_is_ended_in_time(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import sqlite3
 from pathlib import Path
@@ -133,7 +134,7 @@ def test_winners_that_are_slower_together_are_not_used(model, cache, runtime, mo
     assert chosen == {"tuned"}
     result = clgpu_delegate.tune(model, cache=cache)
     assert (result.used, result.before_seconds, result.after_seconds) == (False, 1.0, 2.0)
-    assert "the default kernels stay in use" in str(result)
+    assert ("the default kernels stay in use" in str(result)) == (result.changed > 0)
     plan = explain(model, runtime, cache=cache)
     assert {node.chosen for node in plan.nodes} == {"default"}
     assert [n.candidate for n in plan.nodes] == [result.layers[0].default] * 2 + [
@@ -310,6 +311,20 @@ def test_tuning_that_is_off_is_an_error(model):
         clgpu_delegate.tune(model, tuning="off")
 
 
+def test_no_gain_is_told_where_each_layer_keeps_its_kernel():
+    shown = {"nodes": (0,), "op": "TANH", "outputs": ((1, 4),), "default": "naive"}
+    left = tuning.TunedLayer(**shown, winner="naive", outcome="left", seconds={}, problems={})
+    facts = {"model": "m", "device": "d", "precision": "fp32", "used": False, "notes": ()}
+    times = {"before_seconds": 3e-3, "after_seconds": 2e-3}  # of the same kernels: noise
+    result = tuning.Tuning(layers=(left,), **facts, **times)
+    assert (result.changed, result.gain) == (0, 1.0)
+    assert str(result).endswith("d, fp32: 3.000 ms, with the default kernels")
+    won = dataclasses.replace(left, winner="vec4", outcome="measured")
+    result = tuning.Tuning(layers=(left, won), **{**facts, "used": True}, **times)
+    assert (result.changed, result.gain) == (1, pytest.approx(1.5))
+    assert str(result).endswith("3.000 ms before, 2.000 ms after, 1.50x")
+
+
 def test_model_with_nothing_on_the_device_is_an_error(tmp_path):
     path = tmp_path / "unclaimed.tflite"
     path.write_bytes(models.unclaimed())
@@ -324,6 +339,7 @@ def test_command_prints_a_table_or_json(model, cache, monkeypatch, capsys):
     assert {"default_seconds", "winner_seconds", "gain"} <= set(data["layers"][0])
     text = clgpu("tune", model)
     assert "0 and 1 alike" in text
-    assert " before, " in text
+    changed = any(layer["winner"] != layer["default"] for layer in data["layers"])
+    assert (" before, " if changed else " ms, with the default kernels") in text
     said = fails(capsys, exits.USAGE, "tune", model, "--budget", "soon")
     assert "budget is 'soon'; allowed" in said
