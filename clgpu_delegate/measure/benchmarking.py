@@ -177,7 +177,8 @@ class Benchmark(Shown):
             table.add_row(*map(Text, (name, variant, *cells)), style=style)
         lines.append(
             f"{self.device}; {self.runtime}{' with CompiledModel' * (self.api == 'compiled')}, "
-            f"{self.threads} threads; medians of {self.runs} runs in {self.rounds} rounds, "
+            f"{self.threads} threads; medians of {self.runs} run{'s' * (self.runs != 1)} in "
+            f"{self.rounds} round{'s' * (self.rounds != 1)}, "
             "each variant in a process of its own; speedup: the median of the rounds' own ratios; "
             "error: relative L2 to the stock CPU"
             + "; ref: to the reference kernels, which define quantised results"
