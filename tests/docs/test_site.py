@@ -9,6 +9,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -114,10 +115,34 @@ def test_every_page_is_in_the_navigation():
     assert {p for p in pages if p.endswith((".md", ".ipynb"))} == listed
 
 
-def test_every_picture_has_a_place_and_a_title():
+@pytest.fixture
+def hook():
     needs("mkdocs")
     spec = importlib.util.spec_from_file_location("docs_pages", ROOT / "tools" / "docs_pages.py")
-    hook = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(hook)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_pictures_that_take_too_long_leave_no_process(hook, tmp_path, monkeypatch):
+    maker = tmp_path / "maker.py"
+    maker.write_text(
+        "import pathlib, subprocess, sys, time\n"
+        "server = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])\n"
+        "pathlib.Path(sys.argv[1]).write_text(str(server.pid))\n"
+        "time.sleep(60)\n"
+    )
+    for name, value in {"MAKER": maker, "PICTURES": tmp_path / "pid", "LIMIT_S": 5}.items():
+        monkeypatch.setattr(hook, name, value)
+    monkeypatch.delenv("CLGPU_DOCS_PICTURES", raising=False)
+    hook.on_pre_build(None)
+    state = Path("/proc", (tmp_path / "pid").read_text(), "stat")
+    end = time.monotonic() + 20
+    while state.exists() and " Z " not in state.read_text() and time.monotonic() < end:
+        time.sleep(0.05)
+    assert not state.exists() or " Z " in state.read_text()
+
+
+def test_every_picture_has_a_place_and_a_title(hook):
     pages = "".join(p.read_text(encoding="utf-8") for p in (ROOT / "docs").glob("*.md"))
     assert sorted(hook.PLACE.findall(pages)) == sorted(hook.TITLES)
