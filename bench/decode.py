@@ -66,7 +66,7 @@ class Row:
         That a token moves between the host and the device, in both directions; 0 but for the
         delegate.
     device_bytes
-        Device memory of the process at most; 0 but for the delegate.
+        Device memory of the model once it is loaded; 0 but for the delegate.
     """
 
     decoder: str
@@ -101,9 +101,12 @@ class Delegated:
     """A `clgpu_delegate.Generator`, which takes each token back to the host."""
 
     def __init__(self, path: Path, prompt: list[int], setting: Setting, precision: str) -> None:
+        before = clgpu_delegate.load(device=setting.device).stats()["device_bytes"]
         self.generator = clgpu_delegate.Generator(
             path, device=setting.device, precision=precision, threads=setting.cpu_threads
         )
+        #: Of device memory, its weights, caches and intermediate results.
+        self.device_bytes = self.generator.delegate.stats()["device_bytes"] - before
         self._prompt = prompt
         self._generation = iter(())
 
@@ -126,6 +129,7 @@ class Stock:
             setting.runtime, path.read_bytes(), threads=setting.cpu_threads
         )
         self._decode, self._prefill = find_steps(interpreter, SignatureNames())
+        self._kept = interpreter  # and with it the bytes of the model
         self._graphs = interpreter._interpreter
         for step in (self._decode, *self._prefill):
             self._graphs.AllocateTensors(step.graph)
@@ -231,13 +235,12 @@ def measure(
         row = Row(name, form, way, precision, step * 1e3, prompt, prefill * 1e3, size)
         runner = ways[way, precision]
         if isinstance(runner, Delegated):
-            stats = runner.generator.delegate.stats()
-            last = stats["last_invoke"]
+            last = runner.generator.delegate.stats()["last_invoke"]
             row = dataclasses.replace(
                 row,
                 memory_share=row.rate / copy_bytes if copy_bytes else 0.0,
                 bus_bytes=last["bytes_up"] + last["bytes_down"],
-                device_bytes=stats["peak_device_bytes"],
+                device_bytes=runner.device_bytes,
             )
         rows.append(row)
     return rows

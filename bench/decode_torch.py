@@ -61,6 +61,7 @@ class TorchDecoder:
         """Begin at the first position; what the caches hold later makes no difference."""
         with self._torch.inference_mode():
             self._position.copy_(self._first)
+            self._token.zero_()
 
     def read(self) -> int:
         """Read the prompt and a token."""
