@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import math
 import statistics
 import tempfile
 import time
@@ -102,13 +103,12 @@ class Delegated:
 
     def __init__(self, path: Path, prompt: list[int], setting: Setting, precision: str) -> None:
         before = clgpu_delegate.load(device=setting.device).stats()["device_bytes"]
-        self.generator = clgpu_delegate.Generator(
-            path, device=setting.device, precision=precision, threads=setting.cpu_threads
-        )
+        options: dict[str, Any] = {"device": setting.device, "precision": precision}
+        self.generator = clgpu_delegate.Generator(path, threads=setting.cpu_threads, **options)
         #: Of device memory, its weights, caches and intermediate results.
         self.device_bytes = self.generator.delegate.stats()["device_bytes"] - before
         self._prompt = prompt
-        self._generation = iter(())
+        self._generation: Iterator[int] = iter(())
 
     def reset(self) -> None:
         self.generator.reset()
@@ -157,7 +157,7 @@ def weight_bytes(decoder: Decoder, form: str) -> int:
     for name, weights in decoder.weights(form).items():
         if name != _READ:
             size = {"float32": 4, "float16": 2, "int8": 1}.get(weights.form, 0.5)
-            total += size * np.prod(weights.shape, dtype=np.int64)
+            total += size * math.prod(weights.shape)
             if weights.form.startswith("int"):
                 total += weights.scales().nbytes
     return int(total)

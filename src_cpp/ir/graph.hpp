@@ -35,7 +35,8 @@ struct Graph {
   bool allows_tf32 = false;  ///< factors of products may be rounded to TF32: 10 bits of mantissa
   bool allows_half = false;  ///< ... and end at the largest half, 65504
   std::vector<Step> steps;   ///< what the passes have done so far, in order
-  /// Of the inputs, if a pass has decided by sizes: with other shapes the graph has to be made anew.
+  /// Of the inputs, if a pass has decided by sizes: with other shapes the graph has to be made
+  /// anew.
   std::vector<Shape> relies_on;
 
   const Tensor& tensor(int id) const { return tensors[uz(id)]; }

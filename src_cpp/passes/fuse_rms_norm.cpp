@@ -94,7 +94,8 @@ class Chain {
 // One number for each element of a row.
 bool is_weight(const ir::Tensor& weight, const ir::Shape& x) {
   return weight.is_constant() && weight.dtype == DType::kF32 && weight.shape.rank() > 0 &&
-         weight.shape.rank() <= x.rank() && weight.shape.elements() == x.back(0) && weight.shape.back(0) == x.back(0);
+         weight.shape.rank() <= x.rank() && weight.shape.elements() == x.back(0) &&
+         weight.shape.back(0) == x.back(0);
 }
 
 }  // namespace

@@ -89,9 +89,8 @@ std::set<int> updated_in_place(const Plan& plan) {
 
 bool writes_one_of(const Step& step, const std::set<int>& buffers) {
   const std::vector<Use> uses = uses_of(step);
-  return std::any_of(uses.begin(), uses.end(), [&](const Use& use) {
-    return use.writes && buffers.count(use.buffer) > 0;
-  });
+  return std::any_of(uses.begin(), uses.end(),
+                     [&](const Use& use) { return use.writes && buffers.count(use.buffer) > 0; });
 }
 
 /// Builds one chain at a time.

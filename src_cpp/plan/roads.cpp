@@ -84,8 +84,8 @@ void choose_roads(Plan& plan, const DeviceInfo& device, const PlanOptions& optio
       }
       const auto buffer = static_cast<std::size_t>(t.buffer);
       const bool stays = plan.buffers[buffer].carried >= 0;
-      t.reason = stays ? kStays
-                       : reason_against(t, options, is_static[buffer], uses[t.buffer] == 1);
+      t.reason =
+          stays ? kStays : reason_against(t, options, is_static[buffer], uses[t.buffer] == 1);
       if (t.reason.empty()) {
         t.road = Road::kHostPointer;
         if (device.is_cpu()) plan.buffers[buffer].place = Buffer::Place::kHost;

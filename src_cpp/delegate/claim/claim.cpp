@@ -70,7 +70,8 @@ std::string carry(const Model& model, const std::vector<int>& nodes, ir::Graph& 
   const std::set<int> own(nodes.begin(), nodes.end());
   const int output = find(graph.outputs, pair.output), input = find(graph.inputs, pair.input);
   if (output < 0) return {};
-  if (pair.input >= model.tensor_count()) return "the graph has no tensor with the index of its input";
+  if (pair.input >= model.tensor_count())
+    return "the graph has no tensor with the index of its input";
   if (graph.tensor(output).carried >= 0) return "another carried tensor has its output";
   if (input >= 0 && graph.tensor(input).carried >= 0) return "another carried tensor has its input";
   if (model.is_computed(pair.input)) return "its input is computed by a node";

@@ -199,8 +199,10 @@ void Executor::carry_on() {
                                             c.form.bytes(), 0, nullptr, nullptr);
     // The inference must not be repeated with what is left.
     if (code != cl::CL_SUCCESS && any) {
-      throw Error("the carried tensor '" + name + "' has its old value, and others have the next "
-                  "one: clEnqueueCopyBuffer failed with " + cl::error_name(code) +
+      throw Error("the carried tensor '" + name +
+                  "' has its old value, and others have the next "
+                  "one: clEnqueueCopyBuffer failed with " +
+                  cl::error_name(code) +
                   "; clear them or write their values before the next inference");
     }
     cl::check(code, "clEnqueueCopyBuffer", name);

@@ -225,7 +225,7 @@ std::vector<kernel::Candidate> attention(const NodeContext& node, const DeviceIn
     list.insert(device.is_cpu() ? list.end() : list.begin(), tiled(node, size, rows, items, chunk));
   }
   constexpr int kMostElements = 512;  // of a head in local memory
-  constexpr int kMostLanes = 8;  // of a key
+  constexpr int kMostLanes = 8;       // of a key
   if (size.rows() <= kMostRows && size.depth % 16 == 0 &&
       group_of(kMostItems, device) >= kMostLanes &&
       std::max(size.depth, size.cols) <= kMostElements &&
