@@ -130,6 +130,8 @@ def by(engine, device, inputs, mask):
     interpreter = make_interpreter(op_runtime(), model, [delegate])
     (got,) = run_interpreter(interpreter, [*inputs, mask])
     (node,) = delegate.explain().nodes
+    if set(engine.split("|")).isdisjoint(node.candidates):
+        pytest.skip(f"the device has no engine {engine} for this")
     assert node.candidate in engine.split("|")
     return got
 
@@ -158,8 +160,8 @@ def test_a_key_that_is_not_a_number_is_noticed(engine, device, rng):
 
 @ENGINES
 def test_a_row_of_the_lowest_numbers_is_a_mean(engine, device, rng):
-    inputs = operands(rng, 1, 1, 50, 4, 2, 32)
-    mask = np.full((1, 1, 1, 50), np.finfo(np.float32).min, np.float32)
+    inputs = operands(rng, 1, 1, 200, 4, 2, 32)
+    mask = np.full((1, 1, 1, 200), np.finfo(np.float32).min, np.float32)
     expected = np.repeat(inputs[2].mean(1, keepdims=True), 2, axis=2)
     np.testing.assert_allclose(by(engine, device, inputs, mask), expected, rtol=1e-5, atol=1e-5)
 
