@@ -64,7 +64,7 @@ def test_every_kernel_runs_in_oclgrind_without_a_finding(tmp_path):
     result = run_python(
         RUN_OP_TESTS,
         str(ROOT),
-        timeout=1200,
+        timeout=2400,  # a slow machine takes more than ten minutes
         CLGPU_OPENCL_LIBRARY=str(LIBRARY),
         CLGPU_TEST_SMALL="1",
         OCLGRIND_CHECK_API="1",
