@@ -47,9 +47,10 @@ chains = f"{root}/tests/delegate/test_chains.py::test_"
 tests = [f"{root}/tests/{part}" for part in ("ops", "quantized", "kernels/test_peaks.py")]
 tests += [chains + "chains_compute_the_same_with_fewer_launches", chains + "half_tensors"]
 # Kernels that nodes of their own do not have: predicates of experts, rows of carried tensors.
-tests += [f"{root}/tests/passes/test_experts.py::test_gates"]
+gates = f"{root}/tests/passes/test_experts.py::test_gates"
+tests += [f"{gates}[oclgrind-ties-{batch}]" for batch in (1, 3)]
 carried = f"{root}/tests/delegate/test_carried.py::test_each_step_has"
-tests += [carried + "_the_value_that_the_last_one_left"]
+tests += [carried + "_the_value_that_the_last_one_left[oclgrind-in_place-{}]"]
 code = pytest.main([*options, *tests])
 from clgpu_delegate import _core
 print("made:", *sorted(_core.kernel_names()))
