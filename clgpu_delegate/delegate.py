@@ -14,10 +14,12 @@ from clgpu_delegate.base import embedded
 from clgpu_delegate.devices import Device
 from clgpu_delegate.errors import OptionError
 from clgpu_delegate.options import Options, Settings, with_settings
+from clgpu_delegate.precision import plan_text
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+    from clgpu_delegate.precision import PrecisionPlan
     from clgpu_delegate.profiling import Profile
     from clgpu_delegate.report.explanation import Explanation
     from clgpu_delegate.report.memory import MemoryMap
@@ -266,9 +268,25 @@ class Delegate:
         """`profile` of a model by name, and of the inferences within the spans: nanoseconds."""
         from clgpu_delegate.profiling import Profile  # noqa: PLC0415
 
+        explanation = self.explain()
         return Profile(
-            self._native.profile(), self.explain(), self.memory_map(), model=model, invokes=spans
+            self._native.profile(),
+            explanation,
+            self.memory_map(),
+            model=model,
+            invokes=spans,
+            plan=self._plan_of(explanation),
         )
+
+    def _plan_of(self, explanation: Explanation) -> PrecisionPlan | None:
+        """The plan that the last model follows, if its measurements are known."""
+        mixed = explanation.mixed
+        if mixed is None or not mixed.source:
+            return None
+        if self._options.plan is not None:
+            return self._options.plan
+        text = plan_text(mixed.model, mixed.error, mixed.half, mixed.int8, mixed.tf32)
+        return native.find_plan(self._native, self._options, text)
 
     def _tune(
         self, budget: float, again: bool, progress: Callable[[int, int, Any, str], None]

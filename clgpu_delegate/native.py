@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
+
 from clgpu_delegate import _core, cache
 from clgpu_delegate.base import embedded
 from clgpu_delegate.devices import Device, devices
 from clgpu_delegate.options import Options
+from clgpu_delegate.precision import PrecisionPlan
+
+_PLANS = "precision"  # kind of the cache's rows
 
 
 def make(options: Options) -> _core.NativeDelegate:
@@ -26,6 +31,44 @@ def device_of(native: _core.NativeDelegate, options: Options) -> Device:
     alike = [d for d in devices() if (d.platform, d.name) == name]
     # An index in the options distinguishes devices of the same name.
     return next((d for d in alike if str(d.index) == options.device), alike[0])
+
+
+def keep_plan(options: Options, plan: PrecisionPlan, label: str) -> None:
+    """Store a plan for ``precision="mixed"``, and beside it what was measured.
+
+    The extension's row is the text of the plan, as it is all that a delegate needs.
+    """
+    native = make(options)
+    store = _store(options)
+    if not native.keep_plan(plan.text, label) or store is None:
+        return
+    key = _key_of_measured(native, plan.text)
+    store.put(_PLANS, key, json.dumps(plan.to_dict()).encode(), f"{label}, measurements")
+
+
+def find_plan(native: _core.NativeDelegate, options: Options, text: str) -> PrecisionPlan | None:
+    """The plan with this text that `keep_plan` has stored; None if the cache does not have it."""
+    store = _store(options)
+    value = None if store is None else store.get(_PLANS, _key_of_measured(native, text))
+    if value is None:
+        return None
+    try:
+        plan = PrecisionPlan.from_dict(json.loads(value))
+    except (ValueError, RecursionError):  # of another version of this package
+        return None
+    return plan if plan.text == text else None
+
+
+def _key_of_measured(native: _core.NativeDelegate, text: str) -> str:
+    data = native.explain()
+    facts = ["measured plan", data["platform"], data["device"], text]
+    return _core.sha256(json.dumps(facts).encode())
+
+
+def _store(options: Options) -> _core.Store | None:
+    path = texts_of(options)["cache"]
+    store = None if path == "off" else _core.Store(path)
+    return store if store is not None and store.is_on else None
 
 
 class BareDelegate:

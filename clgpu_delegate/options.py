@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, Union
 
 from clgpu_delegate import _core
 from clgpu_delegate.errors import OptionError
-from clgpu_delegate.precision import PrecisionPlan
+from clgpu_delegate.precision import PlanText, PrecisionPlan
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -253,6 +253,12 @@ class Options:
         """The option `precision` as a word: ``"mixed"`` of a plan."""
         return "mixed" if str(self.precision).startswith(_PLAN) else str(self.precision)
 
+    @property
+    def plan(self) -> PrecisionPlan | None:
+        """The plan that the option `precision` was given as; None of a word, and of a text."""
+        value: object = self.precision
+        return value.plan if isinstance(value, PlanText) else None
+
     def as_delegate_dict(self) -> dict[str, str]:
         """The options that differ from their defaults, as the strings a delegate is given.
 
@@ -334,11 +340,11 @@ def _choice_or_count(row: _Row, value: object) -> str | int:
 
 def _precision(row: _Row, value: object) -> str:
     if isinstance(value, PrecisionPlan):
-        return value.text
+        return PlanText.of(value)
     if isinstance(value, str) and (value in row["words"] or value.startswith(_PLAN)):
         return value
     if isinstance(value, os.PathLike) or (isinstance(value, str) and value.endswith(".json")):
-        return PrecisionPlan.load(value).text
+        return PlanText.of(PrecisionPlan.load(value))
     raise _wrong(row, value, row["allowed"])
 
 

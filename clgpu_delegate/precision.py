@@ -138,6 +138,17 @@ class PrecisionPlan(Shown):
     complete: bool
     """Whether the search came to its end before its budget did."""
 
+    def front(self) -> tuple[PrecisionPoint, ...]:
+        """The points that no other point beats in time and error: the Pareto front, fastest first.
+
+        A point beats another one where it is better in one of the two and not worse in the other.
+        Points that are equal in both do not beat each other. One with an infinite error is never in
+        the front.
+        """
+        known = [point for point in self.points if math.isfinite(point.error)]
+        best = [point for point in known if not any(_beats(other, point) for other in known)]
+        return tuple(sorted(best, key=lambda point: (point.seconds, point.error)))
+
     @property
     def text(self) -> str:
         """The value of the option `precision`, for hosts in other languages than Python."""
@@ -209,6 +220,29 @@ class PrecisionPlan(Shown):
 
     def __str__(self) -> str:
         return as_text(self)
+
+
+class PlanText(str):
+    """`PrecisionPlan.text` with the plan that it was made of.
+
+    The text is all that the delegate needs; a profile also shows what was measured.
+    """
+
+    __slots__ = ("plan",)
+
+    plan: PrecisionPlan
+
+    @classmethod
+    def of(cls, plan: PrecisionPlan) -> PlanText:
+        text = cls(plan.text)
+        text.plan = plan
+        return text
+
+
+def _beats(a: PrecisionPoint, b: PrecisionPoint) -> bool:
+    """Whether a is better than b in time or in error, and worse in neither."""
+    mine, other = (a.seconds, a.error), (b.seconds, b.error)
+    return mine != other and all(x <= y for x, y in zip(mine, other))
 
 
 def _number(name: str, value: Any) -> float:

@@ -433,7 +433,7 @@ def _tune_precision(
     )
     with bar:
         plan = mixing.search(subject, bar, told)
-    native.make(options).keep_plan(plan.text, f"{Path(model).name}, error {plan.max_error:g}")
+    native.keep_plan(options, plan, f"{Path(model).name}, error {plan.max_error:g}")
     return plan
 
 

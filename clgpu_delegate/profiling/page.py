@@ -17,6 +17,7 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from clgpu_delegate.profiling import precisions
 from clgpu_delegate.profiling.layout import lay_out
 from clgpu_delegate.profiling.records import known
 from clgpu_delegate.profiling.trace import lanes
@@ -68,6 +69,7 @@ def data(profile: Recorded) -> dict[str, Any]:
         "timelines": {which: _timeline(profile, which) for which in _WHICH},
         "memory": profile.memory.to_dict()["partitions"],
         "launches": _launch_names(profile),
+        "plan": precisions.fields(profile.explanation, profile.plan),
     }
 
 

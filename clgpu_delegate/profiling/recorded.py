@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from clgpu_delegate.errors import ClgpuError
-from clgpu_delegate.profiling import sums
+from clgpu_delegate.precision import PrecisionPlan
+from clgpu_delegate.profiling import precisions, sums
 from clgpu_delegate.profiling.records import Invoke, Launch, NodeProfile, Totals
 from clgpu_delegate.report.explanation import Explanation
 from clgpu_delegate.report.memory import MemoryMap
@@ -25,6 +26,7 @@ class Recorded:
         *,
         model: str = "",
         invokes: Sequence[tuple[int, int]] = (),
+        plan: PrecisionPlan | None = None,
     ) -> None:
         if not data["enabled"]:
             raise ClgpuError("nothing is profiled: make the delegate with load(profile=True)")
@@ -52,6 +54,10 @@ class Recorded:
 
         self.explanation: Explanation = explanation
         self.memory: MemoryMap = memory
+        self.plan: PrecisionPlan | None = plan
+        """The plan that ``precision="mixed"`` follows, with its measurements; None without a plan,
+        and if only its text is known."""
+
         self.launches: tuple[Launch, ...] = tuple(sums.launches(data))
         """Of all recorded inferences, in the order in which they were enqueued."""
 
@@ -92,6 +98,7 @@ class Recorded:
                 for row, launch in zip(data["launches"], self.launches)
             ],
             "model": self.model,
+            "plan": precisions.fields(self.explanation, self.plan),
             "totals": dataclasses.asdict(self.totals),
             "nodes": [node.to_dict() for node in self.nodes],
             "invokes": [dataclasses.asdict(invoke) for invoke in self.invokes],

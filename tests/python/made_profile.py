@@ -7,9 +7,17 @@ in the convolution.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
-from clgpu_delegate import Explanation, MemoryMap, Profile
+from clgpu_delegate import (
+    Explanation,
+    MemoryMap,
+    PrecisionChange,
+    PrecisionPlan,
+    PrecisionPoint,
+    Profile,
+)
 
 PEAKS = {
     "fma_flops": 1e9, "mma_f16_flops": 0.0, "mma_tf32_flops": 0.0, "copy_bytes": 1e9,
@@ -73,8 +81,32 @@ def invokes(inferences: int = 3) -> list[tuple[int, int]]:
     return [(t - 10_000, t + 285_000 + 20_000 * i) for i, t in enumerate(starts)]
 
 
-def explanation() -> Explanation:
-    """Of the same model; one of its names contains a script."""
+def plan(**fields: Any) -> PrecisionPlan:
+    """Of the same model: the plan is between fp16 and fp32, and its metric has a hostile name."""
+    points = (
+        PrecisionPoint("fp32", error=0.0, seconds=300e-6, bytes=3000),
+        PrecisionPoint("fp16", error=2e-2, seconds=150e-6, bytes=1500),
+        PrecisionPoint("mixed", error=8e-4, seconds=200e-6, bytes=2000),
+    )
+    changes = (
+        PrecisionChange("CONV_2D", "results", (1,), (), 5e-4, 60e-6, 200, taken=1),
+        PrecisionChange("CONV_2D", "weights", (5,), (), 0.0, 1e-6, 8, taken=1),
+        PrecisionChange("SOFTMAX", "results", (3, 4), (), math.inf, -2e-6, 16, taken=0),
+        PrecisionChange("CONV_2D", "factors", (), (0, 2), 3e-3, 40e-6, 0, taken=1),
+    )
+    given: dict[str, Any] = {
+        "model": "00", "half": (1, 5), "int8": (), "tf32": (0,), "device": "Device",
+        "max_error": 1e-3, "metric": HOSTILE, "error": 8e-4, "samples": 4, "held_back": 2,
+        "points": points, "changes": changes, "complete": False, **fields,
+    }  # fmt: skip
+    return PrecisionPlan(**given)
+
+
+def explanation(source: str | None = None) -> Explanation:
+    """Of the same model; one of its names contains a script.
+
+    ``source`` is that of its plan of precisions, if it has one.
+    """
 
     def node(index: int, op: str, **facts: Any) -> dict[str, Any]:
         return {
@@ -113,7 +145,10 @@ def explanation() -> Explanation:
         "device": "Device", "platform": "Platform", "precision": "fp32", "nodes": nodes,
         "tensors": tensors, "arena_bytes": 3000, "weights_bytes": 16, "peak_bytes": 3016,
         "partitions": [{**partition, "nodes": [0], "launches": 2}, {**partition, "nodes": [2, 3]}],
-        "notes": [],
+        "notes": [], "mixed": source if source is None else {
+            "model": "00", "source": source, "error": 1e-3, "half": [1, 5], "int8": [],
+            "tf32": [0],
+        },
     })  # fmt: skip
 
 
@@ -133,7 +168,13 @@ def memory() -> MemoryMap:
     ]})  # fmt: skip
 
 
-def profile(model: str = "some/model.tflite", peaks: dict[str, float] | None = PEAKS) -> Profile:
-    """All of it."""
+def profile(
+    model: str = "some/model.tflite",
+    peaks: dict[str, float] | None = PEAKS,
+    *,
+    source: str | None = None,
+    plan: PrecisionPlan | None = None,
+) -> Profile:
+    """All of it; ``source`` and ``plan`` are those of its plan of precisions."""
     data = {**recorded(), "peaks": peaks}
-    return Profile(data, explanation(), memory(), model=model, invokes=invokes())
+    return Profile(data, explanation(source), memory(), model=model, invokes=invokes(), plan=plan)

@@ -28,16 +28,16 @@ BELOW = {
     "devices": {"_core", "base"},
     "cache": {"_core", "base", "errors"},
     "runtimes": {"errors"},
-    "native": {"_core", "base", "cache", "devices", "options"},
+    "native": {"_core", "base", "cache", "devices", "options", "precision"},
     "tflite": {"base", "errors", "runtimes"},
     "report": {"base"},
-    "profiling": {"base", "errors", "report"},
+    "profiling": {"base", "errors", "precision", "report"},
     "placement": {
         "_core", "base", "cache", "errors", "native", "options", "report", "runtimes", "tflite",
     },
     "delegate": {
-        "_core", "base", "devices", "errors", "native", "options", "placement", "profiling",
-        "report",
+        "_core", "base", "devices", "errors", "native", "options", "placement", "precision",
+        "profiling", "report",
     },
     "litert": {"_core", "delegate", "errors", "native", "options", "runtimes", "tflite"},
     "inspection": {
