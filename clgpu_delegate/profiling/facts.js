@@ -35,6 +35,12 @@ const enginesOf = (node) => {
   return [make("h3", {}, "Engine"), list([["family", node.family], ["engine", `${node.candidate} (${node.chosen})`], ["others", others.join(", ")]]),
     ...(refused.length ? [make("details", {}, make("summary", {}, `${refused.length} that cannot`), make("ul", {}, ...refused))] : [])];
 };
+const errorsOf = (node) => {
+  const own = changesOf.get(node.index) ?? [];
+  if (!own.length) return [];
+  return [make("h3", {}, "Error of its changes alone"), make("ul", {}, ...own.map((change) =>
+    make("li", {}, `${kindText(change)}: ${errorText(change.error)}, ${takenText(change)}${change.layers.length > 1 ? `, with ${plural(change.layers.length - 1, "other node")}` : ""}`)))];
+};
 
 const showFacts = (index) => {
   const panel = byId("facts");
@@ -51,7 +57,7 @@ const showFacts = (index) => {
     make("h3", {}, `Node ${node.index}`), make("div", { class: "op" }, node.op), list([["runs on", where]]),
     ...(node.profile ? [] : [make("p", { class: `say${node.claimed ? "" : " cpu-say"}` }, node.reason)]),
     ...(node.hint ? [make("p", { class: "say" }, node.hint)] : []),
-    ...timesOf(node), ...enginesOf(node),
+    ...timesOf(node), ...errorsOf(node), ...enginesOf(node),
     make("h3", {}, "Inputs"),
     make("ul", {}, ...node.input_ids.map((id, i) => tensorItem(id, node.inputs[i], writers.has(id) ? [writers.get(id)] : []))),
     make("h3", {}, "Outputs"),

@@ -5,7 +5,7 @@ const bar = (share) => {
   inner.style.width = `${Math.min(100, 100 * share)}%`;
   return make("span", { class: "bar" }, inner);
 };
-// Heading, value to sort by, text, share of a bar; words sort upwards first.
+// Heading, value to sort by, text, share of a bar; words sort upwards first; what stands in the cell instead of the text.
 const columns = [
   ["node", (n) => n.index, (n) => String(n.index)],
   ["op", (n) => n.op, (n) => n.op, null, true],
@@ -20,11 +20,13 @@ const columns = [
   ["of peak", (n) => n.profile.peak_share ?? -1, (n) => percent(n.profile.peak_share), (n) => n.profile.peak_share ?? 0],
   ["bound by", (n) => n.profile.bound, (n) => n.profile.bound, null, true],
 ];
+if (changesOf.size) columns.push(["error alone", errorOf, (n) => errorText(errorOf(n)), null, false, errorLink]);
 const timed = data.nodes.filter((node) => node.profile);
 let sorting = [4, -1], all = timed.length <= 25;
 
 const drawRow = (node) => {
-  const cells = columns.map(([, , textOf, shareOf, words]) => make("td", words ? { class: "words", title: textOf(node) } : {}, textOf(node), shareOf ? bar(shareOf(node)) : null));
+  const cells = columns.map(([, , textOf, shareOf, words, insteadOf]) => make("td", words ? { class: "words", title: textOf(node) } : {},
+    insteadOf ? insteadOf(node) : textOf(node), shareOf ? bar(shareOf(node)) : null));
   return make("tr", { "data-row": node.index, tabindex: 0, class: node.index === selected ? "selected" : "" }, ...cells);
 };
 const drawRows = () => {
@@ -60,6 +62,7 @@ listeners.push((index) => {
 
 drawRows();
 if (!byId("roofline").hidden) drawRoofline();
+if (!byId("points").hidden) drawPoints();
 showTimeline("median");
 if (data.memory.length) showMemory(0);
 zoomGraph(0);

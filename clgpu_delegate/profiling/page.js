@@ -1,5 +1,5 @@
 "use strict";
-// One page, six parts: what all share and the totals here, then graph, timeline, memory, roofline, layers.
+// One page, seven parts: what all share and the totals here, then graph, timeline, memory, roofline, precision, layers.
 // Names of a model are text and stay text: nothing here makes markup of a string.
 
 const data = JSON.parse(document.getElementById("data").textContent);

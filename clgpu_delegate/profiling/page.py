@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from clgpu_delegate.profiling.records import Invoke, Launch
 
 _SCRIPTS = (
-    "page.js", "graph.js", "facts.js", "timeline.js", "memory.js", "roofline.js", "layers.js",
+    "page.js", "graph.js", "facts.js", "timeline.js", "memory.js", "roofline.js", "precision.js",
+    "layers.js",
 )  # fmt: skip
 _HIDDEN = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
 _WHICH = ("median", "fastest", "slowest")

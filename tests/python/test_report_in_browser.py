@@ -6,10 +6,12 @@ Needs chromium, its driver, and selenium.
 from __future__ import annotations
 
 import importlib.util
+import math
 import shutil
 
 import pytest
 
+from clgpu_delegate import PrecisionChange, PrecisionPlan, PrecisionPoint
 from clgpu_delegate.profiling import page
 from tests.python import made_profile
 
@@ -174,6 +176,152 @@ def test_names_of_a_model_stay_text(report):
     assert made_profile.HOSTILE.split("{{")[0] in text_of(report, "#facts")
     assert find(report, "img") == []
     assert report.title == "model.tflite on Device"
+
+
+@pytest.fixture
+def with_plan(browser, tmp_path):
+    """A function that opens the page of a model with a plan of precisions."""
+
+    def opened(plan: PrecisionPlan | None, source: str = "given"):
+        path = tmp_path / "report.html"
+        path.write_text(page.text(made_profile.profile(source=source, plan=plan)))
+        browser.get(path.as_uri())
+        return browser
+
+    yield opened
+    assert browser.get_log("browser") == []
+
+
+def place(browser, selector: str) -> tuple[float, float]:
+    """The middle of an element of a drawing."""
+    script = (
+        "const b = document.querySelector(arguments[0]).getBBox();"
+        "return [b.x + b.width / 2, b.y + b.height / 2]"
+    )
+    return tuple(browser.execute_script(script, selector))
+
+
+def test_precision_is_hidden_without_a_plan(report):
+    assert not report.find_element("css selector", "#precision").is_displayed()
+    assert not report.find_element("css selector", "nav a[href='#precision']").is_displayed()
+    heads = [head.text for head in find(report, "#layer-heads th")]
+    assert "error alone" not in heads
+    report.find_element("css selector", '[data-node="0"] rect').click()
+    assert "changes alone" not in text_of(report, "#facts")
+
+
+def test_points_of_a_plan_have_time_to_the_right_and_error_upwards(with_plan):
+    report = with_plan(made_profile.plan(metric="relative L2"))
+    assert report.find_element("css selector", "nav a[href='#precision']").is_displayed()
+    words = text_of(report, "#points-body")
+    for word in ("fp32", "fp16", "the plan", "bound, 0.001", "error, relative L2", "300 µs"):
+        assert word in words
+    names = ("fp32", "fp16", "mixed")
+    fp32, fp16, mixed = (place(report, f"#points [data-precision='{name}']") for name in names)
+    assert fp16[0] < mixed[0] < fp32[0]
+    assert fp16[1] < mixed[1] < fp32[1], "y grows downwards"
+    bound = place(report, "#points .bound")
+    assert fp16[1] < bound[1] < mixed[1]
+    assert len(find(report, "#points .front")) == 1
+    assert len(find(report, "#points .measured.on-front")) == 3
+    assert len(find(report, "#points .measured.chosen")) == 1
+    facts = text_of(report, "#plan-facts")
+    for word in (
+        "given as the option",
+        "on Device:",
+        "4 samples",
+        "error of the plan 8e-4",
+        "budget ended",
+    ):
+        assert word in facts
+
+
+def test_changes_are_sorted_by_their_error_and_lead_to_nodes(with_plan):
+    report = with_plan(made_profile.plan())
+    rows = [row.text for row in find(report, "#change-rows tr")]
+    assert [row.split(" ")[0] for row in rows] == ["2", "0", "0", "0"]
+    for row, words in zip(rows, (
+        ("2 SOFTMAX", "results as half", "∞", "\u22122 µs", "left out"),
+        ("0 CONV_2D and 1 other node", "factors as TF32", "0.003", "1 of 2 taken"),
+        ("0 CONV_2D", "results as half", "5e-4", "60 µs", "200 B", "taken"),
+        ("0 CONV_2D", "weights as half", "0", "taken"),
+    )):  # fmt: skip
+        for word in words:
+            assert word in row
+    styles = [bar.get_attribute("class") for bar in find(report, "#change-rows .bar")]
+    assert [style.split()[-1] for style in styles] == ["left", "part", "taken", "taken"]
+    widths = [inner.size["width"] for inner in find(report, "#change-rows .bar i")]
+    assert widths == sorted(widths, reverse=True)
+    assert widths[-1] == 0
+    find(report, "#change-rows tr")[0].click()
+    assert "SOFTMAX" in text_of(report, "#facts .op")
+    assert "results as half: ∞, left out" in text_of(report, "#facts")
+    selected = [row.get_attribute("class") for row in find(report, "#change-rows tr")]
+    assert selected == ["selected", "selected", "", ""], "the second row is about both nodes"
+
+
+def test_layers_lead_to_the_errors_of_their_changes(with_plan):
+    changes = made_profile.plan().changes
+    report = with_plan(made_profile.plan(changes=changes * 10))
+    assert len(find(report, "#change-rows tr")) == 25
+    head = [head.text for head in find(report, "#layer-heads th")].index("error alone")
+    cells = [find(row, "td")[head] for row in find(report, "#layer-rows tr")]
+    assert [cell.text for cell in cells] == ["0.003", "∞"]
+    find(cells[0], "button")[0].click()
+    assert len(find(report, "#change-rows tr")) == 40
+    assert "CONV_2D" in text_of(report, "#facts .op")
+    in_sight = (
+        "const r = document.querySelector('#change-rows tr.selected').getBoundingClientRect();"
+        "return r.top >= 0 && r.bottom <= innerHeight"
+    )
+    assert report.execute_script(in_sight)
+    report.find_element("css selector", "nav a[href='#precision']").click()  # below the header
+    report.find_element("css selector", "#all-changes").click()
+    assert len(find(report, "#change-rows tr")) == 25
+
+
+@pytest.mark.parametrize("source", ["given", "kept"])
+def test_plan_without_measurements_has_a_sentence(with_plan, source):
+    report = with_plan(None, source)
+    assert "Measured points and changes are not known" in text_of(report, "#plan-facts")
+    assert "0.001 (relative L2)" in text_of(report, "#plan-facts")
+    for hidden in ("#points", "#changes", "#all-changes"):
+        assert not report.find_element("css selector", hidden).is_displayed()
+
+
+@pytest.mark.parametrize("seconds", [0.0, 1e-3])
+@pytest.mark.parametrize("error", [0.0, 1e-6, math.inf])
+def test_equal_points_are_one_mark(with_plan, seconds, error):
+    points = (
+        PrecisionPoint("fp32", error=error, seconds=seconds),
+        PrecisionPoint("fp16", error=math.inf, seconds=seconds),
+        PrecisionPoint("mixed", error=error, seconds=seconds),
+    )
+    report = with_plan(made_profile.plan(points=points, changes=(), device="Another"))
+    marks = [mark.get_attribute("data-precision") for mark in find(report, "#points .measured")]
+    infinite = error == math.inf
+    assert marks == (["fp32 fp16 mixed"] if infinite else ["fp32 mixed", "fp16"])
+    assert len(find(report, "#points .front")) == (0 if infinite else 1)
+    assert "NaN" not in report.execute_script("return document.body.innerHTML")
+    assert "Another, not on the device of this profile" in text_of(report, "#plan-facts")
+
+
+def test_names_in_a_plan_stay_text(with_plan):
+    change = PrecisionChange(made_profile.HOSTILE, made_profile.HOSTILE, (99,), (), 1e-3, 0, 0, 0)
+    report = with_plan(made_profile.plan(changes=(change,), device=made_profile.HOSTILE))
+    assert find(report, "img") == []
+    assert report.title == "model.tflite on Device"
+    assert made_profile.HOSTILE.split("{{")[0] in text_of(report, "#change-rows")
+
+
+def test_plan_fits_a_narrow_window(with_plan):
+    report = with_plan(made_profile.plan())
+    report.set_window_size(500, 900)
+    try:
+        wide = report.execute_script("return document.documentElement.scrollWidth - innerWidth")
+        assert wide <= 0
+    finally:
+        report.set_window_size(1300, 1000)
 
 
 def test_narrow_window_needs_no_scrolling_sideways(report):
