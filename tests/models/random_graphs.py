@@ -913,8 +913,22 @@ def run_shaped(interpreter: Any, inputs: list[Array]) -> list[Array]:
 
 def make(graph: RandomGraph, device: str, **options: Any) -> tuple[Any, Any]:
     """The delegate and an interpreter with it."""
-    delegate = clgpu_delegate.load(device=device, warm_up=False, **{**graph.options, **options})
+    options = {**graph.options, **options}
+    if not compiles_every_chain(device):
+        options["chain"] = "off"
+    delegate = clgpu_delegate.load(device=device, warm_up=False, **options)
     return delegate, make_interpreter(op_runtime(), graph.model, [delegate], resolver(graph))
+
+
+def compiles_every_chain(device: str) -> bool:
+    """Whether no chain ends the compiler; one in 250 graphs has a chain that ends that of PoCL 3.1.
+
+    Chains of chosen layers run on every device in tests/delegate/test_chains.py.
+    """
+    platforms = {
+        name: d.platform for d in clgpu_delegate.devices() for name in (str(d.index), d.name)
+    }
+    return platforms.get(device) != "Portable Computing Language"
 
 
 def with_options(graph: RandomGraph, device: str, **options: Any) -> tuple[Any, Any]:
