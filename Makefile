@@ -24,8 +24,9 @@ demo:
 	$(BIN)/clgpu run "$(MODEL)" --every-device $(ARGS)
 
 # Much of the time goes into compilers that use one core each; a file's tests share what they compile.
-# In the order that tests/conftest.py gives: the longest files are not the last ones.
-PARALLEL := -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+# In the order that tests/conftest.py gives: the longest files are not the last ones. A failure is
+# shown at once: an hour may pass until the end.
+PARALLEL := -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder --instafail
 
 # tests/quick.py is the rule of what --quick runs.
 test: ARGS ?= --quick $(PARALLEL)
