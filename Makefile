@@ -25,8 +25,8 @@ demo:
 
 # Much of the time goes into compilers that use one core each; a file's tests share what they compile.
 # In the order that tests/conftest.py gives: the longest files are not the last ones. A failure is
-# shown at once: an hour may pass until the end.
-PARALLEL := -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder --instafail
+# shown at once, as an hour may pass until the end; -q has dots instead of a line for each file.
+PARALLEL := -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder -q --instafail
 
 # tests/quick.py is the rule of what --quick runs.
 test: ARGS ?= --quick $(PARALLEL)
