@@ -5,6 +5,7 @@ This module does not import the package, because `bench.guard_worker` imports ot
 
 from __future__ import annotations
 
+import functools
 import math
 import statistics
 import time
@@ -45,15 +46,27 @@ def medians(
     """
     for run in runs.values():
         run()
-    times: dict[str, list[float]] = {name: [] for name in runs}
+    timings = {name: functools.partial(_seconds_of, run) for name, run in runs.items()}
+    return _medians_in_turns(timings, rounds=rounds, budget_s=budget_s, least=least)
+
+
+def _seconds_of(run: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    run()
+    return time.perf_counter() - start
+
+
+def _medians_in_turns(
+    timings: Mapping[str, Callable[[], float]], *, rounds: int, budget_s: float, least: int = 1
+) -> dict[str, float]:
+    """Median of what each function returns; parameters as in `medians`."""
+    times: dict[str, list[float]] = {name: [] for name in timings}
     deadline = time.perf_counter() + budget_s
     for done in range(rounds):
         if done >= least and time.perf_counter() > deadline:
             break
-        for name, run in runs.items():
-            start = time.perf_counter()
-            run()
-            times[name].append(time.perf_counter() - start)
+        for name, timing in timings.items():
+            times[name].append(timing())
     return {name: statistics.median(values) for name, values in times.items()}
 
 
@@ -93,6 +106,19 @@ def device_median_s(
     return batched_median_s(
         lambda runs: delegate.device_time(runs, node), rounds=rounds, budget_s=budget_s
     )
+
+
+def device_medians(
+    delegates: Mapping[str, Delegate], *, rounds: int, budget_s: float
+) -> dict[str, float]:
+    """Median device time of all nodes of each delegate, as in `device_median_s`, in turns."""
+    batches = {
+        name: functools.partial(delegate.device_time, runs_in_batch(delegate.device_time(1)))
+        for name, delegate in delegates.items()
+    }
+    for batch in batches.values():
+        batch()  # raises the clock rates
+    return _medians_in_turns(batches, rounds=rounds, budget_s=budget_s)
 
 
 def relative_error(got: np.ndarray, want: np.ndarray) -> float:

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
-import numpy as np
 import typer
 
 import clgpu_delegate
@@ -17,7 +16,10 @@ from bench import networks
 from bench.report import Column, Report, TextTable, name_column
 from bench.setting import File, Names, Setting
 from clgpu_delegate.measure.mixing import relative_l2
+from clgpu_delegate.tflite.inference import Array
 from tests.runtimes import make_interpreter, resolve_runtime, run_interpreter
+
+Prefer = Annotated[str, typer.Option(help="time or memory, as in tune().")]
 
 _FRESH = 1000  # seeds of samples that tuning does not see
 
@@ -71,16 +73,45 @@ class Row:
         return self.mb / self.fp16_mb
 
 
-def samples_of(model: bytes, seeds: Sequence[int]) -> list[list[np.ndarray]]:
-    """Inputs of a model, one list for each seed."""
-    return [networks.sample_inputs(model, seed=seed) for seed in seeds]
+Samples = list[list[Array]]  # of each sample, its inputs
 
 
-def worst(
-    model: bytes, samples: Sequence[list[np.ndarray]], setting: Setting, precision: object
-) -> float:
+def samples_of(model: bytes, count: int) -> tuple[Samples, Samples]:
+    """Draw ``count`` samples for tuning, and as many others."""
+    first, others = (
+        [networks.sample_inputs(model, seed=start + number) for number in range(count)]
+        for start in (0, _FRESH)
+    )
+    return first, others
+
+
+def plan_of(
+    model: bytes,
+    samples: Samples,
+    setting: Setting,
+    *,
+    max_error: float,
+    budget: float,
+    prefer: str = "time",
+) -> clgpu_delegate.PrecisionPlan:
+    """Tune the precisions of a model; arguments as in `clgpu_delegate.tune`."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.tflite"
+        path.write_bytes(model)
+        return clgpu_delegate.tune(  # type: ignore[call-overload, no-any-return]
+            path,
+            samples,
+            max_error=max_error,
+            prefer=prefer,
+            budget=budget,
+            device=setting.device,
+            runtime=resolve_runtime(setting.runtime),
+        )
+
+
+def worst(model: bytes, samples: Samples, setting: Setting, precision: object) -> float:
     """The largest error of a precision on samples, against the stock kernels."""
-    delegate = clgpu_delegate.load(device=setting.device, precision=precision)  # type: ignore[typeddict-item]
+    delegate = clgpu_delegate.load(device=setting.device, precision=precision)  # type: ignore[arg-type]
     runtime = resolve_runtime(setting.runtime)
     ours = make_interpreter(runtime, model, [delegate])
     stock = make_interpreter(runtime, model)
@@ -92,25 +123,15 @@ def measure(
     prefer: str,
 ) -> Row:  # fmt: skip
     """Tune a model on ``count`` samples, and measure the plan on as many others."""
-    runtime = resolve_runtime(setting.runtime)
+    samples, fresh = samples_of(model, count)
     start = time.perf_counter()
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / f"{name}.tflite"
-        path.write_bytes(model)
-        plan = clgpu_delegate.tune(
-            path,
-            samples_of(model, range(count)),
-            max_error=max_error,
-            prefer=prefer,  # type: ignore[arg-type]
-            budget=setting.budget,
-            device=setting.device,
-            runtime=runtime,
-        )
-        seconds = time.perf_counter() - start
-        explanation = clgpu_delegate.explain_model(
-            path, runtime=runtime, device=setting.device, precision=plan
-        )
-    fresh = samples_of(model, range(_FRESH, _FRESH + count))
+    plan = plan_of(
+        model, samples, setting, max_error=max_error, budget=setting.budget, prefer=prefer
+    )
+    seconds = time.perf_counter() - start
+    delegate = clgpu_delegate.load(device=setting.device, precision=plan)
+    setting.session(model, delegate).feed(fresh[0])
+    explanation = delegate.explain()
     points = {point.name: point for point in plan.points}
     if "fp16" not in points:
         raise ValueError("it does not run in fp16, which plans are compared with")
@@ -178,7 +199,7 @@ def run(
     batch: Annotated[int, typer.Option(min=1, help="Of the networks of the bench.")] = 1,
     samples: Annotated[int, typer.Option(min=2, help="That tuning gets; as many check it.")] = 8,
     max_error: Annotated[float, typer.Option(help="Bound of the relative L2 error.")] = 1e-3,
-    prefer: Annotated[str, typer.Option(help="time or memory, as in tune().")] = "time",
+    prefer: Prefer = "time",
 ) -> list[Row]:
     """Tune the precisions of models, and compare the plans with fp16 and fp32.
 

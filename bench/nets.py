@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import typer
@@ -18,6 +18,7 @@ from bench.measure import device_median_s, medians, relative_error
 from bench.report import Column, Report, TextTable, megabytes, name_column
 from bench.session import Session
 from bench.setting import PRECISIONS, Names, Setting, Tuning, batch_sizes, check_known, split
+from clgpu_delegate.tflite.inference import Array
 from tests.runtimes import run_reference
 
 INT8 = "int8"  # the network quantised, not an option of the delegate
@@ -75,16 +76,39 @@ class Row:
         return None if self.torch_ms is None else self.torch_ms / (self.device_ms or 1)
 
 
-def quantized(model: bytes, runtime: str = "auto") -> bytes:
-    """The network with int8 weights, activations, inputs and outputs."""
-    samples = [tuple(networks.sample_inputs(model, seed=seed)) for seed in (2, 3)]
+def quantized(
+    model: bytes,
+    runtime: str = "auto",
+    *,
+    scheme: Literal["int8", "int16x8"] = "int8",
+    samples: Iterable[Sequence[Array]] = (),
+    skip: Sequence[str] = (),
+) -> bytes:
+    """The network with int8 weights, and with activations, inputs and outputs of integers.
+
+    Parameters
+    ----------
+    model
+        Bytes of a float .tflite file.
+    runtime
+        As in `clgpu_delegate.quantize`; also ``"auto"``.
+    scheme
+        Activations, inputs and outputs are int8, or int16 with ``"int16x8"``.
+    samples
+        Inputs to observe value ranges with; two random ones when none is given.
+    skip
+        Operations that stay in float.
+    """
+    given = list(samples) or [networks.sample_inputs(model, seed=seed) for seed in (2, 3)]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "int8.tflite"
         clgpu_delegate.quantize(
             model,
-            samples,
+            list(map(tuple, given)),
             path,
-            io="int8",
+            scheme=scheme,
+            skip=skip,
+            io="int8" if scheme == "int8" else "int16",
             runtime=None if runtime == "auto" else runtime,
             progress=False,
         )

@@ -37,16 +37,27 @@ def network(rng: np.random.Generator) -> list[layers.Layer]:
 
 
 @functools.lru_cache
-def task() -> formats.Task:
-    """Train; the score is the accuracy."""
+def trained() -> list[layers.Layer]:
+    """The network, trained in some seconds."""
     rng = np.random.default_rng(0)
-    training, test = split()
-    x, lenet = enlarge(training), network(rng)
+    training, _ = split()
+    lenet = network(rng)
     gradient = layers.cross_entropy_gradient(training.labels)
+    x = enlarge(training)
     for _ in layers.train(lenet, x, gradient, epochs=6, batch=32, rate=0.003, rng=rng):
         pass
-    model = writing.write(lenet, (1, 32, 32, 1), softmax=True)
-    return formats.Task(model, x[:100], enlarge(test), accuracy(test.labels))
+    return lenet
+
+
+def model(batch: int = 1) -> bytes:
+    """The trained network as a .tflite file for so many digits at once."""
+    return writing.write(trained(), (batch, 32, 32, 1), softmax=True)
+
+
+def task() -> formats.Task:
+    """Train; the score is the accuracy."""
+    training, test = split()
+    return formats.Task(model(), enlarge(training)[:100], enlarge(test), accuracy(test.labels))
 
 
 if __name__ == "__main__":
