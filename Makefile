@@ -56,7 +56,7 @@ test-limits-sample:
 	$(PYTHON) tools/setup_env.py test
 	$(MAKE) --jobs --output-sync $(LIMITS:%=limits-sample-%)
 
-SAMPLE := -q --sample 1/36 tests/limits tests/ops tests/quantized tests/plan tests/delegate
+SAMPLE := -q --sample 1/48 tests/limits tests/ops tests/quantized tests/plan tests/delegate
 limits-sample-%:
 	echo "limits: $*"
 	$(BIN)/python -m pytest --limits $* $(SAMPLE)
