@@ -149,6 +149,8 @@ const std::uint8_t* file_before(const std::uint8_t* last) {
     if (count == 0) return nullptr;
     const std::size_t bytes = count * kPage;
     std::vector<std::uint8_t> next(pages.end() - static_cast<std::ptrdiff_t>(bytes), pages.end());
+    // Another file, perhaps one that nobody uses any more, may begin behind it in the same page.
+    if (read == 0) next.resize(bytes - static_cast<std::size_t>(end - last));
     const std::size_t kept = std::min(text.size(), kLength - 1);
     next.insert(next.end(), text.begin(), text.begin() + static_cast<std::ptrdiff_t>(kept));
     text = std::move(next);

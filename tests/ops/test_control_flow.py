@@ -600,6 +600,22 @@ def test_conditions_may_be_constants_and_flags(runtime, device, rng):
     assert left(run(runtime, device, m.build(), [floats(rng)])) == {}
 
 
+def test_another_file_behind_it_in_the_same_page_is_not_taken_for_it(runtime, device, rng):
+    def model(body: Graph) -> bytes:
+        m = ModelMaker()
+        start = [number(m, 0), m.input("x", SHAPE)]
+        rounds: Graph = lambda g, x: [next_number(g, x[0]), *body(g, [x[1]])]  # noqa: E731
+        m.output(loop(m, start, below(3), rounds)[1])
+        return m.build()
+
+    used = model(lambda g, x: [g.op("COS", [x[0]], SHAPE)])
+    other = model(lambda g, x: [g.op("TANH", [g.op("ABS", [x[0]], SHAPE)], SHAPE)])
+    page, large = 4096, 1 << 20  # of so many bytes, Python's text begins at the start of a page
+    assert len(used) < page - 64, "the other file begins in the first page"
+    content = (used + other).ljust(large, b"\0")
+    assert left(run(runtime, device, content, [floats(rng)])) == {}
+
+
 @pytest.mark.parametrize("name", ["net_TFL3/", ""])
 def test_names_do_not_hide_the_file(runtime, device, rng, name):
     """The delegate looks for its identifier in memory; a name may contain the same letters."""
