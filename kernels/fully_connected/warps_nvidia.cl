@@ -108,7 +108,11 @@ __kernel __attribute__((reqd_work_group_size(WARPS * 32, 1, 1))) void fully_conn
   // A warp reads several steps at once, the first ones while src arrives.
   uint4 next[AHEAD][READS];
   READ_STEPS(warp);
-  for (int i = item; i < ROWS * DEPTH / 2; i += WARPS * 32) {
+  // Several reads take the time of one; the compiler does that where it knows their number.
+#pragma unroll 8
+  for (int begin = 0; begin < ROWS * DEPTH / 2; begin += WARPS * 32) {
+    const int i = begin + item;
+    if (begin + WARPS * 32 > ROWS * DEPTH / 2 && i >= ROWS * DEPTH / 2) break;
     const int m = i / (DEPTH / 2), at = m * (PITCH / 2) + i % (DEPTH / 2);
 #if SPLIT
     float2 v = vload2(i, src);
