@@ -13,7 +13,7 @@
 //           TK          multiple of K  depth of a step
 //           BLOCKS      2|4            blocks of 8 columns whose channels interleave
 //           TRANSPOSED  0|1            1: the depth is the slower axis of src
-//           SRC_T       float|half     element type of src, or char
+//           SRC_T       float|half|weight8  element type of src, or char
 //           DST_T       float|half     element type of dst, or char if SRC_T is char
 // Numerics  float to half rounds to nearest even; floats are rounded to TF32 (10 bits of mantissa), to
 //           nearest, ties away from zero

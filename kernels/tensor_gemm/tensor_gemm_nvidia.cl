@@ -368,12 +368,29 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void tensor_gemm(
         panel * TN + warp_n * (TN / WARPS_N) + n * 8 + lane % 4 * (2 * BLOCKS);  // in the group
     const int left_over = ends ? group_out - channel : 0;
     const int o = group * dst_group + channel;
+#if SCALED
+    float4 scales[BLOCKS / 2];
+#endif
+#if QUANTIZED
     CHANNEL4_T b[BLOCKS / 2];
+#else
+    float4 b[BLOCKS / 2];
+#endif
 #pragma unroll
     for (int j = 0; j < BLOCKS / 2; ++j) {
 #if QUANTIZED
       b[j] = CHANNEL4_AT(left_over > 4 * j ? o + 4 * j : 0);
 #else
+#if SCALED
+      scales[j] = (float4)(0.0f);
+      if (left_over > 4 * j + 3) {
+        scales[j] = vload4(0, weight_scales + o + 4 * j);
+      } else {
+        if (left_over > 4 * j) scales[j].s0 = weight_scales[o + 4 * j];
+        if (left_over > 4 * j + 1) scales[j].s1 = weight_scales[o + 4 * j + 1];
+        if (left_over > 4 * j + 2) scales[j].s2 = weight_scales[o + 4 * j + 2];
+      }
+#endif
       b[j] = (float4)(0.0f);
 #if BIAS && WIDE
       if (left_over > 0) b[j] = CLGPU_CAT(wide_, BIAS_T)(bias + o + 4 * j);
@@ -398,7 +415,9 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void tensor_gemm(
           const MMA_SUM4_T x = sum[i / 2][n + 2 * j], y = sum[i / 2][n + 2 * j + 1];
           v[j] = i % 2 == 0 ? (MMA_SUM4_T)(x.s0, x.s1, y.s0, y.s1)
                             : (MMA_SUM4_T)(x.s2, x.s3, y.s2, y.s3);
-#if !QUANTIZED
+#if SCALED
+          v[j] = v[j] * scales[j] + b[j];
+#elif !QUANTIZED
           v[j] += b[j];
 #endif
         }

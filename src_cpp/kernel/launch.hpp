@@ -141,6 +141,9 @@ struct Scratch {
   bool counters = false;
   /// Its contents, if the host knows them; then no launch writes it.
   std::shared_ptr<const std::vector<std::uint8_t>> contents{};
+  /// Each inference writes it, even if its contents derive from constants: writing it takes less
+  /// than its memory is worth.
+  bool transient = false;
 };
 
 /// Read-only memory with the given numbers: a table that a launch reads as a scratch buffer.

@@ -99,6 +99,9 @@ class Maker {
       if (p_.reflect) return "an image of integers is not mirrored";
       if (p_.transposed || (p_.groups > 1 && p_.dst_group != p_.group_out))
         return "integers are not multiplied in groups of matrices";
+    } else if (widens()) {
+      if (storage_ != DType::kF16) return "weights of int8 are widened to half only";
+      if (weights.zero_point() != 0) return "the weights have a zero point";
     } else if (!is_float(storage_) || !is_float(weights.storage)) {
       return std::string("the types differ: ") + name_of(storage_) + " and " +
              name_of(weights.storage);
@@ -136,7 +139,8 @@ class Maker {
     kernel::Launch pack("tensor_gemm/pack_nvidia.cl", "tensor_gemm_pack");
     pack.macro("TN", tile.tn).macro("TK", tile.step_bytes / element()).macro("BLOCKS", blocks);
     pack.macro("TRANSPOSED", p_.transposed ? 1 : 0);
-    pack.type("SRC_T", node_.input(p_.weights).storage).type("DST_T", storage_);
+    set_weights_type(pack, "SRC_T", node_, node_.input(p_.weights).storage);
+    pack.type("DST_T", storage_);
     pack.src(p_.weights).scratch_out(0).i32(packed).i32(p_.depth()).i32(p_.group_out);
     pack.i32(panels(tile)).i32(steps(tile));
     pack.range({uz(packed)}, {kElementwiseGroup});
@@ -155,6 +159,7 @@ class Maker {
     set_result_types(launch, node_, p_.bias, p_.requantization);
     launch.src(p_.src).scratch_in(0);
     std::vector<kernel::Scratch> scratch = {{packed * element()}};
+    scratch[0].transient = widens();
     std::vector<kernel::Launch> launches = {std::move(pack)};
     launch.macro("FILL", quantized() ? 1 : 0);  // of all: one program for images with and without
     if (quantized()) launch.i32(fill_of(node_.input(p_.src)));
@@ -200,6 +205,7 @@ class Maker {
 
  private:
   bool quantized() const { return node_.output(0).is_quantized(); }
+  bool widens() const { return p_.widens && has_int8_weights(node_); }
   const NodeContext& node_;
   const TensorGemm& p_;
   DType storage_;  ///< of src

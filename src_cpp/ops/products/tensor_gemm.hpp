@@ -19,6 +19,9 @@ struct TensorGemm {
   int filter_h = 1, filter_w = 1, group_in = 1, group_out = 1;
   int stride_h = 1, stride_w = 1, dilation_h = 1, dilation_w = 1, top = 0, left = 0;
   bool reflect = false;  ///< the image is mirrored at its border, not zero
+  /// Weights of int8 with a scale per channel, of a float product, are widened to half in each
+  /// inference, where they stay in memory as they are.
+  bool widens = false;
   Requantization requantization = Requantization::kShifts;  ///< if the result is quantised
 
   /// src: [groups, rows, depth]; weights: groups times [cols, depth] (or see `transposed`).

@@ -122,6 +122,7 @@ class Planner {
     chosen.choice.position = static_cast<int>(&node - graph_.nodes.data());
     plan_.choices.push_back(std::move(chosen.choice));
     std::vector<int> scratch;
+    std::set<int> transient;
     for (const kernel::Scratch& s : candidate.scratch) {
       Buffer buffer;
       buffer.name = node.op + " scratch";
@@ -130,6 +131,7 @@ class Planner {
       buffer.upload = initial(s);
       const bool known = buffer.upload != nullptr;
       scratch.push_back(add_buffer(std::move(buffer), known));
+      if (s.transient) transient.insert(scratch.back());
     }
     std::vector<Step> steps;
     for (const kernel::Launch& launch : candidate.launches) {
@@ -156,7 +158,7 @@ class Planner {
     }
     const int decides = predicate_of(node, candidate.name);
     const int begin = static_cast<int>(plan_.run.size());
-    separate(steps, scratch);
+    separate(steps, scratch, transient);
     if (decides >= 0) {
       for (std::size_t i = uz(begin); i < plan_.run.size(); ++i) {
         Step& step = plan_.run[i];
@@ -200,9 +202,10 @@ class Planner {
   }
 
   // A launch runs once if everything it reads is static and everything it writes is written by such
-  // launches only. Several nodes write the slices of a tensor, and not all of them once, so it is
-  // in the arena.
-  void separate(std::vector<Step>& steps, const std::vector<int>& scratch) {
+  // launches only, and not transient. Several nodes write the slices of a tensor, and not all of
+  // them once, so it is in the arena.
+  void separate(std::vector<Step>& steps, const std::vector<int>& scratch,
+                const std::set<int>& transient) {
     std::set<int> written;
     std::map<int, int> writes;  // scratch buffer -> steps that write it
     for (const int buffer : scratch) writes[buffer] = 0;
@@ -213,7 +216,8 @@ class Planner {
         if (const auto found = writes.find(buffer); found != writes.end()) ++found->second;
       });
     }
-    for (const int buffer : written) static_[uz(buffer)] = sliced_.count(buffer) == 0;
+    for (const int buffer : written)
+      static_[uz(buffer)] = sliced_.count(buffer) == 0 && transient.count(buffer) == 0;
     std::vector<bool> once(steps.size(), true);
     for (bool changed = true; changed;) {
       changed = false;
