@@ -297,11 +297,11 @@ kernel::Candidate gemm(const NodeContext& node, const Products& size, const Gemm
 /// Rows for which tensor cores gain more than it costs to widen weights of int8 to half.
 constexpr std::int64_t kWidenedRows = 128;
 
-TensorGemm tensor_product(const Products& size) {
+TensorGemm tensor_product(const NodeContext& node, const Products& size) {
   TensorGemm product = TensorGemm::matmul(size);
   product.src = kSrc, product.weights = kWeights, product.bias = kBias;
   product.requantization = Requantization::kReal;
-  product.widens = size.rows >= kWidenedRows;
+  product.widens = has_int8_weights(node) && !is_hybrid(node) && size.rows >= kWidenedRows;
   return product;
 }
 
@@ -330,9 +330,9 @@ std::vector<kernel::Candidate> of_int8(const NodeContext& node, const Products& 
   constexpr int kGemvDepth = 32;  // a shorter sum leaves work-items without a term
   list = {gemv(node, size, device), naive(node, size)};
   if (size.depth < kGemvDepth) std::swap(list[0], list[1]);
-  const bool widens = has_int8_weights(node) && !is_hybrid(node) && size.rows >= kWidenedRows;
-  if (!has_weights_zero(node) && (widens || !has_int8_weights(node))) {
-    const auto tensor = tensor_gemms(node, device, tensor_product(size));
+  const TensorGemm product = tensor_product(node, size);
+  if (!has_weights_zero(node) && (product.widens || !has_int8_weights(node))) {
+    const auto tensor = tensor_gemms(node, device, product);
     tiled.insert(tiled.begin(), tensor.begin(), tensor.end());
   }
   list.insert(size.rows > kGemvRows ? list.begin() : list.end(), tiled.begin(), tiled.end());

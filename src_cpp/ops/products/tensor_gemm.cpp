@@ -99,7 +99,7 @@ class Maker {
       if (p_.reflect) return "an image of integers is not mirrored";
       if (p_.transposed || (p_.groups > 1 && p_.dst_group != p_.group_out))
         return "integers are not multiplied in groups of matrices";
-    } else if (widens()) {
+    } else if (p_.widens) {
       if (storage_ != DType::kF16) return "weights of int8 are widened to half only";
       if (weights.zero_point() != 0) return "the weights have a zero point";
     } else if (!is_float(storage_) || !is_float(weights.storage)) {
@@ -159,7 +159,7 @@ class Maker {
     set_result_types(launch, node_, p_.bias, p_.requantization);
     launch.src(p_.src).scratch_in(0);
     std::vector<kernel::Scratch> scratch = {{packed * element()}};
-    scratch[0].transient = widens();
+    scratch[0].transient = p_.widens;
     std::vector<kernel::Launch> launches = {std::move(pack)};
     launch.macro("FILL", quantized() ? 1 : 0);  // of all: one program for images with and without
     if (quantized()) launch.i32(fill_of(node_.input(p_.src)));
@@ -205,7 +205,6 @@ class Maker {
 
  private:
   bool quantized() const { return node_.output(0).is_quantized(); }
-  bool widens() const { return p_.widens && has_int8_weights(node_); }
   const NodeContext& node_;
   const TensorGemm& p_;
   DType storage_;  ///< of src
