@@ -151,7 +151,7 @@ bool tiles_are_best(Case& node) {
          (conv.group_out <= kNarrow || conv.filter_h * conv.filter_w > 9);
 }
 
-bool wide_registers(Case&) { return host_has_512_bit_registers(); }
+bool wide_registers(Case& node) { return has_512_bit_registers(node.conv.device); }
 
 /// The operands of the product, as flags.
 enum Numbers : unsigned {

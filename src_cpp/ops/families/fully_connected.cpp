@@ -275,6 +275,30 @@ kernel::Candidate dot(const NodeContext& node, const Products& size, int rm, int
   return candidate;
 }
 
+/// One row of weights per work-item of a CPU, for few rows of floats; none for other sums.
+std::vector<kernel::Candidate> row(const NodeContext& node, const Products& size, bool packs,
+                                   const DeviceInfo& device) {
+  constexpr int kUnit = 32;          // elements whose 4 bits lie in the same bytes as two planes
+  constexpr std::size_t kGroup = 8;  // small, because a CPU distributes whole groups to its cores
+  if (!device.is_cpu() || quantized(node) || is_hybrid(node) || has_weights_zero(node)) return {};
+  if (packs && (size.depth % kUnit != 0 || block_of(node) % kUnit != 0)) return {};
+  kernel::Candidate candidate{"row", {}, {}};
+  if (packs) {
+    const std::int64_t bytes = size.cols * size.depth / 2;
+    kernel::Launch pack("fully_connected/pack_planes.cl", "fully_connected_pack_planes");
+    pack.src(kWeights).scratch_out(0).i32(bytes);
+    pack.range({uz(bytes)}, {kElementwiseGroup});
+    candidate.launches.push_back(pack);
+    candidate.scratch.push_back({bytes});
+  }
+  auto& launch = add_launch(candidate, node, size, "fully_connected/row.cl", "fully_connected_row",
+                            {false, packs, false});
+  set_blocks(launch, packs ? block_of(node) : 0);
+  launch.macro("PLANES", packs ? 1 : 0);
+  launch.range({uz(size.cols), uz(size.rows)}, {kGroup, 1});
+  return {candidate};
+}
+
 kernel::Candidate gemm(const NodeContext& node, const Products& size, const GemmTile& tile,
                        const DeviceInfo& device) {
   const bool int8 = quantized(node);
@@ -352,15 +376,21 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   if (packs) list.push_back(nibbles(node, size, device));
   if (packs && quantization->block > 0) {
     if (device.is_cpu()) std::rotate(list.begin(), list.end() - 1, list.end());
-    return list;
+  } else {
+    // More rows would read the weights too often. A CPU's time depends less on what it reads, and
+    // mobile GPUs have kernels of their own for all but packed weights.
+    constexpr int kFewRows = 8;
+    const bool last = size.rows > kFewRows || device.is_cpu() || (device.is_mobile() && !packs);
+    std::vector<kernel::Candidate> others = of_int8(node, size, device);
+    list.insert(last ? list.begin() : list.end(), others.begin(), others.end());
   }
-  // More rows would read the weights too often. A CPU's time depends less on what it reads, and
-  // mobile GPUs have kernels of their own for all but packed weights.
-  constexpr int kFewRows = 8;
-  const bool last = size.rows > kFewRows || device.is_cpu() || (device.is_mobile() && !packs);
-  std::vector<kernel::Candidate> others = of_int8(node, size, device);
-  others.insert(last ? others.end() : others.begin(), list.begin(), list.end());
-  return others;
+  // More rows would widen the weights too often, and floats need no widening.
+  constexpr int kRowsOfRow = 2;
+  const bool widens = node.input(kWeights).storage != DType::kF32;
+  const auto single = row(node, size, packs, device);
+  list.insert(widens && size.rows <= kRowsOfRow ? list.begin() : list.end(), single.begin(),
+              single.end());
+  return list;
 }
 
 double flops(const NodeContext& node) {

@@ -3,8 +3,6 @@
 
 #include <algorithm>
 
-#include "base/processor.hpp"
-
 namespace clgpu::ops {
 
 namespace {
@@ -151,7 +149,9 @@ PackedWeights pack_words(const NodeContext& node, int image, int weights, int gr
   return {launch, {bytes}, DType::kI32, static_cast<int>(panels), elements};
 }
 
-bool host_has_512_bit_registers() { return has_avx512(); }
+bool has_512_bit_registers(const DeviceInfo& device) {
+  return device.is_cpu() && device.vector_width >= 16;
+}
 
 int cpu_vector(int channels) { return channels <= 4 ? 4 : channels <= 8 ? 8 : 16; }
 

@@ -125,7 +125,7 @@ PackedWeights pack_words(const NodeContext& node, int image, int weights, int gr
 /// Output channels that a CPU computes as one vector if there are `channels` of them: 4, 8 or 16.
 int cpu_vector(int channels);
 
-/// Whether the host, on which a CPU device runs, has registers for vectors of 16 floats.
-bool host_has_512_bit_registers();
+/// Whether a CPU has registers for vectors of 16 floats.
+bool has_512_bit_registers(const DeviceInfo& device);
 
 }  // namespace clgpu::ops

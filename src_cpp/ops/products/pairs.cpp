@@ -43,7 +43,7 @@ DType packed_type(const ir::Tensor& weights) {
 }  // namespace
 
 std::vector<PairTile> pair_tiles(const PairProducts& products, const DeviceInfo& device) {
-  const bool wide = host_has_512_bit_registers() && device.vector_elements >= 2 * 16;
+  const bool wide = has_512_bit_registers(device) && device.vector_elements >= 2 * 16;
   const int fitting = cpu_vector(static_cast<int>(products.channels));
   const int width = wide ? fitting : std::min(8, fitting);
   const int vectors = products.channels > width ? 2 : 1;
