@@ -144,6 +144,19 @@ class Change:
         return self.ratio is not None and self.ratio < 1 / (1 + LIMIT * self.noise)
 
     @property
+    def is_slower(self) -> bool:
+        """Whether it is slower by more than the noise."""
+        return self.ratio is not None and self.ratio > 1 + LIMIT * self.noise
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether it is slower, and launches take half of its time.
+
+        Those of a process that has loaded a hundred models take longer in some runs.
+        """
+        return self.is_slower and self.now is not None and self.now.host_bound
+
+    @property
     def is_late(self) -> bool:
         """Whether there was no time for it."""
         return self.now is not None and self.now.error.endswith(TOO_LATE)
@@ -175,9 +188,9 @@ def compare(now: Row | None, then: Row | None, times: Sequence[float] | None = N
         ratio, noise = now.ratio / then.ratio, math.hypot(now.noise, then.noise)
     noise = max(noise, HOST_FLOOR if now.host_bound or then.host_bound else FLOOR)
     problems, remarks = _facts(now, then)
-    if ratio > 1 + LIMIT * noise:
-        problems.insert(0, f"slower: {ratio:.2f} times")
     change = Change(item, now, then, ratio, noise, tuple(problems), tuple(remarks))
+    if change.is_slower:
+        return dataclasses.replace(change, problems=(f"slower: {ratio:.2f} times", *problems))
     if change.is_faster:
         return dataclasses.replace(change, remarks=(f"faster: {ratio:.2f} times", *remarks))
     return change

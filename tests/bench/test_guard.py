@@ -21,7 +21,7 @@ from bench.__main__ import app
 from bench.guard_clock import Clock, Work
 from bench.guard_items import Item, all_items
 from bench.guard_report import Row
-from bench.guard_session import Build, Result, Session, Worker
+from bench.guard_session import Build, Measured, Result, Session, Worker
 from bench.plans import models, snapshots, text
 from clgpu_delegate import Explanation, _core
 
@@ -274,6 +274,37 @@ def test_guard_writes_a_baseline_and_fails_on_a_doctored_one(device, tmp_path):
     changes = json.loads(data.read_text())["changes"]["baseline"]
     assert changes[0]["problems"][0].startswith("slower: ")
     assert changes[1]["problems"] == ["not measured"]
+
+
+@pytest.mark.parametrize(
+    ("alone", "verdict"),
+    [(0.5, "passed: none of 1 items is worse"), (1.5, "FAILED: 1 of 1 items")],
+)
+def test_slower_item_that_launches_bound_is_measured_again_alone(
+    alone, verdict, first, tmp_path, monkeypatch
+):
+    launches, calls = 8, []
+
+    def measured(request: guard.Request, items: list[Item], *_: Any, **__: Any) -> Measured:
+        calls.append((request.time_limit, [item.name for item in items]))
+        facts = {"launches": launches, "claimed": 13, "nodes": 13, "notes": []}
+        ratio = 2.0 if len(calls) == 1 else alone
+        samples = dict.fromkeys(range(5), (ratio * 0.03, 0.03))
+        clock = {"seconds": 0.03, "launch_seconds": 1.0, "work": [4096, 100]}
+        results = {guard.THIS: {items[0].name: Result(samples, facts)}}
+        return Measured(results, clock, {}, 5, {"loading": 1.0, "all": 1.0})
+
+    monkeypatch.setattr(guard, "_measure", measured)
+    path = tmp_path / "own.json"
+    write(path, first)
+    code, output = invoke(
+        "--device", first.index, "--only", ONLY[0], "--baseline", path, *FEW, "--scale", "0.125"
+    )
+    assert code == (alone > 1), output
+    assert verdict in output
+    again = f"measured again alone: lenet5 b1 fp32 4.00 -> {2 * alone:.2f}"
+    assert f"bound by launches, and {again}" in output
+    assert calls == [(0.0, list(ONLY)), (60.0, list(ONLY))]
 
 
 def copied_package(folder: Path) -> None:

@@ -63,6 +63,12 @@ def test_rows_that_the_host_bounds_have_a_higher_floor():
     assert compare(like(host_bound=True, ratio=0.55), ROW).verdict == ""
 
 
+@pytest.mark.parametrize("host_bound", [False, True])
+def test_slower_rows_that_the_host_bounds_are_doubtful(host_bound):
+    assert compare(like(ratio=0.7, host_bound=host_bound), ROW).is_doubtful == host_bound
+    assert not compare(like(host_bound=host_bound), ROW).is_doubtful
+
+
 def test_more_launches_are_a_failure_and_fewer_are_not():
     assert compare(like(launches=76), ROW).problems == ("more launches: 58 -> 76",)
     change = compare(like(launches=50), ROW)
