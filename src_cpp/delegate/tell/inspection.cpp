@@ -97,6 +97,17 @@ std::vector<runtime::ChainsTaken> chains(const Ledger& ledger) {
   return chains;
 }
 
+std::vector<std::optional<Reused>> reused(const Ledger& ledger) {
+  std::vector<std::optional<Reused>> all;
+  for (const Live& partition : ledger.partitions()) {
+    const auto executor = partition.executor.lock();
+    all.emplace_back();
+    if (executor == nullptr || executor->plan().reuse.state < 0) continue;
+    all.back() = Reused{executor->plan().reuse.blocks, executor->reused()};
+  }
+  return all;
+}
+
 std::vector<Live::Held> graphs(const Ledger& ledger) {
   std::vector<Live::Held> graphs;
   for (const Live& partition : ledger.partitions()) {
