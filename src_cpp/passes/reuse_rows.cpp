@@ -55,13 +55,17 @@ struct ByReach {
   }
 };
 
-// Seconds that a node takes, and a launch of no work: guesses for a device of its kind.
+// Seconds of a launch that returns at once.
+constexpr double kLaunchSeconds = 1e-5;
+
+// Seconds that a node takes: a guess for a device of this kind and size.
 double seconds_of(const ops::Work& work, const DeviceInfo& device) {
-  const double flops = device.is_cpu() ? 1e11 : 1e12, bytes = device.is_cpu() ? 1e10 : 5e10;
+  const double units = std::max(device.compute_units, 1);
+  const double flops = units * (device.is_cpu() ? 5e10 : 1e11);
+  const double bytes = device.is_cpu() ? 1e10 : units * 1e10;
   return std::max(work.flops / flops,
                   static_cast<double>(work.bytes_read + work.bytes_written) / bytes);
 }
-double launch_seconds(const DeviceInfo& device) { return device.is_cpu() ? 2e-5 : 1e-5; }
 
 class Reuser {
  public:
@@ -223,7 +227,7 @@ class Reuser {
       for (const int id : sources_) tallest = std::max(tallest, ops::held_rows(graph_.tensor(id).shape));
       size = static_cast<int>(ops::ceil_div(std::int64_t{wish_.rows} * height, tallest));
     } else {
-      const double worth = seconds_of(ops::work_of(context), device_) / launch_seconds(device_);
+      const double worth = seconds_of(ops::work_of(context), device_) / kLaunchSeconds;
       const int bands = static_cast<int>(std::clamp(worth / kLaunches, 1.0, double{kMostBands}));
       size = static_cast<int>(ops::ceil_div(height, bands));
       size = static_cast<int>(ops::round_up(size, kTile));
