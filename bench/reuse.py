@@ -111,9 +111,7 @@ def measure(
 
             reusing.run(frames[0])
             before = counts()
-            seconds = medians(
-                {"plain": ahead(plain), "reuse": ahead(reusing)}, **setting.timing()
-            )
+            seconds = medians({"plain": ahead(plain), "reuse": ahead(reusing)}, **setting.timing())
             after = counts()
             yield Row(
                 network=name,
@@ -162,9 +160,7 @@ def run(
     for name in names:
         for each in split(precision):
             start = time.perf_counter()
-            rows = list(
-                measure(name, setting, precision=each, levels=levels, row_band=row_band)
-            )
+            rows = list(measure(name, setting, precision=each, levels=levels, row_band=row_band))
             elapsed = time.perf_counter() - start
             report.add(rows, f"{name}, {each}: {elapsed:.1f} s", network=name)
     return report.finish(TextTable.of(setting.title, report.rows, COLUMNS), on=setting.title)

@@ -107,7 +107,8 @@ def table(rows: list[dict[str, Any]]) -> str:
         words = ", ".join(f"`{quoted(word)}`" for word in row["words"])
         values = {
             "choice": words, "choice or count": f"{words}, {row['least']} to {row['most']}",
-            "choice or number": f"{words}, a number from 0 on", "choice or plan": f"{words}, a plan", "count": row["allowed"],
+            "choice or number": f"{words}, a number from 0 on",
+            "choice or plan": f"{words}, a plan", "count": row["allowed"],
         }.get(row["kind"]) or FORMS[row["kind"]]  # fmt: skip
         cells = (f"`{row['key']}`", values, f"`{python_default(row)}`", row["help"])
         lines.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")

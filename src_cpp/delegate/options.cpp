@@ -314,10 +314,11 @@ that is sufficient. None means the same as empty.)"},
       {"row_band", "0", a_count(0, [](Options& o, int value) { o.plan.row_band = value; }),
        "rows of an image that nodes in a row compute at a time; 0: bands only if memory_budget or "
        "max_object require them, with as many rows as fit",
-       "Wherever bands are possible, the tensors between the nodes never exist as a whole."},
-      {"reuse", "off", off_or_number([](Options& o, std::optional<float> value) {
-         o.plan.reuse = value;
-       }),
+       R"(Wherever bands are possible, the tensors between the nodes never exist as a whole. With ``reuse``
+these are rows of the inputs, nodes with bands keep their whole results, and 0 means as many rows as
+seem worth a launch.)"},
+      {"reuse", "off",
+       off_or_number([](Options& o, std::optional<float> value) { o.plan.reuse = value; }),
        "for sequences of inputs that are alike, such as frames of a camera: the largest change of "
        "an element of an input that does not count; what depends on rows without changes is kept "
        "from the inference before",

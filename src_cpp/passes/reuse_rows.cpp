@@ -9,7 +9,7 @@
 
 #include "base/index.hpp"
 #include "ops/families/concatenation.hpp"
-#include "ops/families/reuse.hpp"
+#include "ops/families/held_rows.hpp"
 #include "ops/families/rows.hpp"
 #include "ops/work.hpp"
 #include "passes/concatenations.hpp"
@@ -70,12 +70,16 @@ double seconds_of(const ops::Work& work, const DeviceInfo& device) {
 class Reuser {
  public:
   Reuser(ir::Graph& graph, const ReuseWish& wish, const DeviceInfo& device)
-      : graph_(graph), wish_(wish), device_(device), links_(graph), reaches_(graph.tensors.size()) {}
+      : graph_(graph),
+        wish_(wish),
+        device_(device),
+        links_(graph),
+        reaches_(graph.tensors.size()) {}
 
   void run() {
     find_sources();
     follow();
-    if (block_of_.empty()) {
+    if (blocks_of_.empty()) {
       return ir::declined(graph_, kPass, -1, "no node depends on inputs of the application alone");
     }
     keep();
@@ -85,9 +89,9 @@ class Reuser {
  private:
   // What a tensor depends on.
   struct TensorReach {
-    bool known = false;        // nothing else that changes
-    Reach all;                 // of all of its elements
-    std::vector<Reach> rows;   // of each row of an image; empty: `all`
+    bool known = false;       // nothing else that changes
+    Reach all;                // of all of its elements
+    std::vector<Reach> rows;  // of each row of an image; empty: `all`
   };
 
   void find_sources() {
@@ -98,7 +102,7 @@ class Reuser {
     for (std::size_t s = 0; s < sources_.size(); ++s) {
       const ir::Shape& shape = graph_.tensor(sources_[s]).shape;
       TensorReach& reach = reaches_[uz(sources_[s])];
-      const int rows = ops::held_rows(shape);
+      const int rows = ops::held_row_count(shape);
       reach.known = true;
       reach.all.resize(sources_.size());
       reach.all[s] = {0, rows};
@@ -150,8 +154,8 @@ class Reuser {
   void follow() {
     for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
       const ir::Node& node = graph_.nodes[n];
-      const bool constant =
-          std::all_of(node.outputs.begin(), node.outputs.end(), [&](int id) { return is_constant(id); });
+      const bool constant = std::all_of(node.outputs.begin(), node.outputs.end(),
+                                        [&](int id) { return is_constant(id); });
       if (constant || !follows(node)) continue;
       TensorReach reach;
       reach.known = true;
@@ -174,7 +178,6 @@ class Reuser {
       }
       for (const int id : node.outputs) reaches_[uz(id)] = reach;
       if (node.kind->is_view) continue;
-      block_of_[n] = 0;
       if (bands_.count(n) == 0) blocks_of_[n] = {block(reach.all, flops_of(node))};
     }
   }
@@ -183,7 +186,8 @@ class Reuser {
 
   // The number of a block; each may stand for several launches.
   int block(const Reach& reach, double flops) {
-    const auto [found, is_new] = numbers_.try_emplace(reach, static_cast<int>(attrs_.blocks.size()));
+    const auto [found, is_new] =
+        numbers_.try_emplace(reach, static_cast<int>(attrs_.blocks.size()));
     if (is_new) attrs_.blocks.push_back({reach, 0});
     int& weight = attrs_.blocks[uz(found->second)].weight;
     weight = static_cast<int>(std::min(weight + 1 + flops / kWeightFlops, 1e9));
@@ -194,7 +198,7 @@ class Reuser {
   double share(const Reach& reach) const {
     double most = 0;
     for (std::size_t s = 0; s < sources_.size(); ++s) {
-      const int rows = ops::held_rows(graph_.tensor(sources_[s]).shape);
+      const int rows = ops::held_row_count(graph_.tensor(sources_[s]).shape);
       most = std::max(most, static_cast<double>(reach[s].count()) / rows);
     }
     return most;
@@ -224,7 +228,8 @@ class Reuser {
     int size = 0;
     if (wish_.rows > 0) {
       int tallest = 1;
-      for (const int id : sources_) tallest = std::max(tallest, ops::held_rows(graph_.tensor(id).shape));
+      for (const int id : sources_)
+        tallest = std::max(tallest, ops::held_row_count(graph_.tensor(id).shape));
       size = static_cast<int>(ops::ceil_div(std::int64_t{wish_.rows} * height, tallest));
     } else {
       const double worth = seconds_of(ops::work_of(context), device_) / kLaunchSeconds;
@@ -253,8 +258,8 @@ class Reuser {
   }
 
   int root_of(int id) const {
-    for (int writer = links_.writers[uz(id)];
-         writer >= 0 && graph_.nodes[uz(writer)].kind->is_view; writer = links_.writers[uz(id)])
+    for (int writer = links_.writers[uz(id)]; writer >= 0 && graph_.nodes[uz(writer)].kind->is_view;
+         writer = links_.writers[uz(id)])
       id = graph_.nodes[uz(writer)].inputs[0];
     return id;
   }
@@ -263,7 +268,7 @@ class Reuser {
   void keep() {
     const auto keeps = [&](int id) {
       const int root = root_of(id), writer = links_.writers[uz(root)];
-      if (writer >= 0 && block_of_.count(uz(writer)) > 0) graph_.tensor(root).is_kept = true;
+      if (writer >= 0 && blocks_of_.count(uz(writer)) > 0) graph_.tensor(root).is_kept = true;
     };
     for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
       const ir::Node& node = graph_.nodes[n];
@@ -315,7 +320,7 @@ class Reuser {
     flags_ = add_tensor(std::move(flags));
     outputs.push_back(flags_);
     attrs_.tolerance = wish_.tolerance;
-    std::vector<ir::Node> nodes{ops::reuse_of(attrs_, sources_, outputs)};
+    std::vector<ir::Node> nodes{ops::held_rows_of(attrs_, sources_, outputs)};
     for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
       ir::Node node = std::move(graph_.nodes[n]);
       for (int& id : node.inputs) {
@@ -325,7 +330,7 @@ class Reuser {
         add_bands(n, node, nodes);
         continue;
       }
-      if (block_of_.count(n) > 0) {
+      if (blocks_of_.count(n) > 0) {
         node.predicate = flags_;
         node.predicate_element = blocks_of_.at(n)[0];
       }
@@ -338,9 +343,9 @@ class Reuser {
       launches += static_cast<int>(blocks.size());
     }
     ir::applied(graph_, kPass, -1, -1,
-                std::to_string(block_of_.size()) + " nodes run only if rows of the inputs change; " +
-                    std::to_string(divided) + " of them in bands, " + std::to_string(launches) +
-                    " in all");
+                std::to_string(blocks_of_.size()) +
+                    " nodes run only if rows of the inputs change; " + std::to_string(divided) +
+                    " of them in bands, " + std::to_string(launches) + " in all");
   }
 
   // A node for each band, which writes its rows of the result.
@@ -405,13 +410,14 @@ class Reuser {
   const ReuseWish wish_;
   const DeviceInfo& device_;
   const Links links_;
-  std::vector<int> sources_;              // inputs of the graph
-  std::vector<TensorReach> reaches_;      // by tensor
-  std::map<std::size_t, int> block_of_;   // nodes that run only if something has changed
-  std::map<std::size_t, std::vector<int>> blocks_of_;  // ... and the blocks, one for each band
-  std::map<std::size_t, std::vector<RowRange>> bands_;  // of the nodes that are divided
-  std::map<Reach, int, ByReach> numbers_;
-  ops::ReuseAttrs attrs_;
+  std::vector<int> sources_;          // inputs of the graph that are held
+  std::vector<TensorReach> reaches_;  // by tensor
+  // Of the nodes that may be left out: the blocks, one for each band; and the bands of those that
+  // are divided.
+  std::map<std::size_t, std::vector<int>> blocks_of_;
+  std::map<std::size_t, std::vector<RowRange>> bands_;
+  std::map<Reach, int, ByReach> numbers_;  // of blocks
+  ops::HeldRowsAttrs attrs_;
   int flags_ = -1;
 };
 

@@ -93,8 +93,9 @@ struct Carry {
 
 /// What a plan computes only where inputs have changed (passes/reuse_rows.hpp).
 struct Reuse {
-  int state = -1;  ///< buffer of what launches remember (kernel::Scratch::remembers); -1: of nothing
-  int blocks = 0;  ///< launches of nodes that may be left out
+  /// The buffer of what launches remember (kernel::Scratch::remembers); -1: nothing is left out.
+  int state = -1;
+  int launches = 0;  ///< of an inference, those that may be left out
 };
 
 /// Host memory for contents that are not on the device all the time.
@@ -158,11 +159,11 @@ struct Plan {
   std::int64_t carried_bytes = 0;     ///< of `carries`
   std::int64_t kept_bytes = 0;        ///< of tensors that inferences leave for the next one
   Reuse reuse;
-  std::int64_t naive_bytes = 0;       ///< arena if no memory were shared
-  std::int64_t bound_bytes = 0;       ///< lower bound of all layouts of the arena
-  std::string layout;                 ///< strategy that has placed the arena's buffers
-  std::int64_t load_peak_bytes = 0;   ///< the most while the load steps run
-  std::int64_t peak_bytes = 0;        ///< device memory at its worst moment, loading included
+  std::int64_t naive_bytes = 0;      ///< arena if no memory were shared
+  std::int64_t bound_bytes = 0;      ///< lower bound of all layouts of the arena
+  std::string layout;                ///< strategy that has placed the arena's buffers
+  std::int64_t load_peak_bytes = 0;  ///< the most while the load steps run
+  std::int64_t peak_bytes = 0;       ///< device memory at its worst moment, loading included
 };
 
 /// family -> value of the option 'engines': a candidate or the part of its name before an
@@ -198,10 +199,10 @@ struct PlanOptions {
   Distrusted distrusted;    ///< null: all are trusted
   bool exact_sums = false;  ///< candidates that add halves are excluded
   bool in_place = true;     ///< results may be written over an input
-  /// What has been computed from rows of the inputs is kept until an element of them changes by more
-  /// than this; none: everything is computed each time.
+  /// What has been computed from rows of the inputs is kept until an element of them changes by
+  /// more than this; none: everything is computed each time.
   std::optional<float> reuse{};
-  bool zero_copy = false;   ///< if device and host share memory: Road::kHostPointer and kMapped
+  bool zero_copy = false;  ///< if device and host share memory: Road::kHostPointer and kMapped
   /// Bytes of device memory that a plan may hold, and of the largest object; 0: what the device
   /// allows.
   std::int64_t memory_budget = 0, max_object = 0;

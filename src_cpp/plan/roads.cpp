@@ -83,8 +83,8 @@ void choose_roads(Plan& plan, const DeviceInfo& device, const PlanOptions& optio
         continue;
       }
       const auto buffer = static_cast<std::size_t>(t.buffer);
-      const bool stays = plan.buffers[buffer].carried >= 0 ||
-                         plan.buffers[buffer].place == Buffer::Place::kKept;
+      const bool stays =
+          plan.buffers[buffer].carried >= 0 || plan.buffers[buffer].place == Buffer::Place::kKept;
       t.reason =
           stays ? kStays : reason_against(t, options, is_static[buffer], uses[t.buffer] == 1);
       if (t.reason.empty()) {

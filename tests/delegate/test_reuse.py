@@ -18,7 +18,6 @@ from tests.delegate.test_faults import (
     library,  # noqa: F401  # a fixture
 )
 from tests.held import Held, frames
-from tests.model_maker import ModelMaker
 from tests.models.comparison import relative_l2
 from tests.ops.harness import op_runtime
 from tests.passes.test_stream_rows import MODELS, PLAIN, SAME, Rows, random_chain, start
@@ -156,15 +155,14 @@ def test_a_gradual_change_adds_up_to_the_tolerance_only(device):
 def test_other_shapes_begin_anew(device, rng):
     model = models.image((1, 24, 6, 3))
     plain, reusing = Sequence(model, device), Sequence(model, device, reuse=0.5)
-    for height in (24, 24, 36, 24):
+    held = Held(0.5)
+    for height in (24, 24, 36, 36, 24):
         x = rng.uniform(-0.2, 0.2, (1, height, 6, 3)).astype(np.float32)
-        index = reusing.interpreter.get_input_details()[0]["index"]
-        changed = tuple(reusing.interpreter.get_input_details()[0]["shape"]) != x.shape
         for sequence in (plain, reusing):
-            if changed:
-                sequence.interpreter.resize_tensor_input(index, x.shape)
-        held = x if changed or height == 24 and reusing.counts["inferences"] == 0 else held
-        (got,), (want,) = reusing.run(x), plain.run(held)
+            (detail,) = sequence.interpreter.get_input_details()
+            if tuple(detail["shape"]) != x.shape:
+                sequence.interpreter.resize_tensor_input(detail["index"], x.shape)
+        (got,), (want,) = reusing.run(x), plain.run(held.take(x))
         np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
 
 
@@ -190,6 +188,14 @@ def test_inferences_in_flight_are_in_the_order_of_the_inputs(zero_copy, device, 
         # A stream begins with an inference of zeros, which is within the tolerance of no input.
         for got, expected in zip(runner.run_many(inputs), want):
             assert relative_l2(got, expected) <= SAME
+
+
+def test_launches_may_be_stages_of_one_kernel(device):
+    sequence = check_frames(_three(), device, band=16, chain="on", warm_up=True)
+    (chains,) = sequence.delegate.stats()["chains"]
+    if not chains["kernels"]:
+        pytest.skip(chains["reason"])
+    assert chains["launches"] > chains["kernels"]
 
 
 def test_times_are_those_of_changed_inputs(device, rng):
@@ -233,9 +239,7 @@ def test_nodes_that_depend_on_states_or_the_cpu_are_always_computed(device, rng)
     for _ in range(2):
         sequence.run(x)
     declined = [s for s in sequence.steps if s.outcome == "declined"]
-    assert [s.detail for s in declined] == [
-        "no node depends on inputs of the application alone"
-    ]
+    assert [s.detail for s in declined] == ["no node depends on inputs of the application alone"]
     assert [entry["partition"] for entry in sequence.delegate.stats()["reuse"]] == [0]
 
 
@@ -291,4 +295,3 @@ for after in range(launches + 2):
 assert failed == launches, (failed, launches)
 """
     assert_succeeds(run_python(PRELUDE + script, op_runtime(), **library, CLGPU_PROGRAMS=""))
-

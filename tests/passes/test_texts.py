@@ -1013,8 +1013,8 @@ def test_nodes_run_only_if_rows_of_the_input_change():
     %2: int32[2] = const [1, 2]
     inputs %0
     %6: float32[1, 16, 4, 4] "x held" kept, %7: int32[3] "changed blocks" kept \
-        = reuse(%0) {tolerance=0.5, blocks=[{rows=[{end=9}]}, {rows=[{first=7, end=16}]}, \
-        {rows=[{end=16}], weight=2}]} op=REUSE
+        = held_rows(%0) {tolerance=0.5, blocks=[{rows=[{end=9}]}, {rows=[{first=7, end=16}]}, \
+        {rows=[{end=16}], weight=2}]} op=HELD_ROWS
     %8: float32[1, 8, 4, 4] "y rows 0:8" kept part(%3, pitch=4, first=0) \
         = conv2d(%6, %1) {geometry={padding=VALID, extra_top=1, extra_bottom=-7, \
         extra_left=1, extra_right=1}} op=CONV_2D node=0 band only_if(%7, 0)

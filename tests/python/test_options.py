@@ -15,8 +15,8 @@ from clgpu_delegate import OptionError, Options, _core
 TABLE = _core.option_table()
 
 # By kind of value: a value that is not allowed.
-BAD = {"choice": "some", "count": -1, "choice or count": 0, "choice or number": -0.5, "bytes": "1 pound", "path": "",
-       "choice or plan": "half=1"}  # fmt: skip
+BAD = {"choice": "some", "count": -1, "choice or count": 0, "choice or number": -0.5,
+       "bytes": "1 pound", "path": "", "choice or plan": "half=1"}  # fmt: skip
 BAD_VALUES = {row["key"]: (row, BAD[row["kind"]]) for row in TABLE if row["kind"] in BAD}
 
 

@@ -101,7 +101,8 @@ Extract extract(const TfLiteContext& context, const Options& options, const Sess
   if (options.plan.reuse && session.is_main) {
     for (const int id : extract.graph.inputs) {
       ir::Tensor& tensor = extract.graph.tensor(id);
-      tensor.is_fed = tensor.state < 0 && tensor.carried < 0 && !model.is_computed(tensor.tflite_id);
+      tensor.is_fed =
+          tensor.state < 0 && tensor.carried < 0 && !model.is_computed(tensor.tflite_id);
     }
   }
   return extract;

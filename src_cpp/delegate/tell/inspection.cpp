@@ -39,7 +39,7 @@ PartitionMemory memory_of(const plan::Plan& plan) {
       memory.objects.at(uz(buffer.object))
           .blocks.push_back({buffer.name, buffer.offset, buffer.bytes, buffer.first, buffer.last,
                              buffer.scratch ? "scratch" : "arena"});
-    } else if (buffer.place == Buffer::Place::kWeights) {
+    } else if (buffer.place == Buffer::Place::kWeights || buffer.place == Buffer::Place::kKept) {
       memory.objects.push_back({"weights",
                                 buffer.bytes,
                                 {{buffer.name, 0, buffer.bytes, -1, memory.launches, "weights"}}});
@@ -103,7 +103,7 @@ std::vector<std::optional<Reused>> reused(const Ledger& ledger) {
     const auto executor = partition.executor.lock();
     all.emplace_back();
     if (executor == nullptr || executor->plan().reuse.state < 0) continue;
-    all.back() = Reused{executor->plan().reuse.blocks, executor->reused()};
+    all.back() = Reused{executor->plan().reuse.launches, executor->reused()};
   }
   return all;
 }

@@ -20,7 +20,7 @@ std::vector<runtime::ChainsTaken> chains(const Ledger& ledger);
 /// By partition: what was computed again with the option reuse; nothing where it keeps nothing.
 /// Waits for inferences in flight.
 struct Reused {
-  int launches = 0;  ///< of an inference that may be left out
+  int launches = 0;  ///< of an inference, those that may be left out
   runtime::Executor::Reused so_far;
 };
 std::vector<std::optional<Reused>> reused(const Ledger& ledger);

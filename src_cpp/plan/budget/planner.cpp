@@ -145,7 +145,9 @@ class Planner {
       const bool known = buffer.upload != nullptr;
       scratch.push_back(add_buffer(std::move(buffer), known));
       if (s.transient) transient.insert(scratch.back());
-      if (s.remembers) plan_.reuse.state = scratch.back();
+      if (!s.remembers) continue;
+      plan_.reuse.state = scratch.back();
+      changed_ = buffer_of_[uz(node.outputs.back())];
     }
     std::vector<Step> steps;
     for (const kernel::Launch& launch : candidate.launches) {
@@ -174,8 +176,7 @@ class Planner {
     const int begin = static_cast<int>(plan_.run.size());
     separate(steps, scratch, transient);
     if (decides >= 0) {
-      if (plan_.buffers[uz(decides)].place == Buffer::Place::kKept)
-        plan_.reuse.blocks += static_cast<int>(plan_.run.size()) - begin;
+      if (decides == changed_) plan_.reuse.launches += static_cast<int>(plan_.run.size()) - begin;
       for (std::size_t i = uz(begin); i < plan_.run.size(); ++i) {
         Step& step = plan_.run[i];
         step.launch.only_if({Operand::Kind::kPredicate, 0, false, true},
@@ -518,6 +519,7 @@ class Planner {
   const Broken& broken_;
   Plan plan_;
   std::vector<int> buffer_of_;  // tensor -> buffer
+  int changed_ = -1;            // buffer that says which launches of plan_.reuse run
   std::map<int, int> any_of_;   // buffer of a predicate -> of the one element that stands for it
   std::vector<InPlace> in_place_;
   std::int64_t overwritten_bytes_ = 0;  // of buffers that in_place_ has saved

@@ -414,7 +414,8 @@ Executor::Reused Executor::reused() {
   cl::check(context_->api().clEnqueueReadBuffer(queue_.get(), memory(state), cl::CL_TRUE, 0,
                                                 sizeof values, values.data(), 0, nullptr, nullptr),
             "clEnqueueReadBuffer", plan_.buffers[uz(state)].name);
-  return {values[1], values[3] > 0 ? static_cast<double>(values[2]) / static_cast<double>(values[3]) : 0};
+  return {values[1],
+          values[3] > 0 ? static_cast<double>(values[2]) / static_cast<double>(values[3]) : 0};
 }
 
 void Executor::finish(const char* where) {

@@ -1,6 +1,6 @@
-// Family of the comparison of inputs with those of earlier inferences; the pass reuse_rows makes the
-// nodes, the runtimes know no such operation.
-#include "ops/families/reuse.hpp"
+// Family of the comparison of inputs with those of earlier inferences; the pass reuse_rows makes
+// the nodes, the runtimes know no such operation.
+#include "ops/families/held_rows.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -10,7 +10,7 @@
 
 namespace clgpu::ops {
 
-extern const Family kReuseFamily;
+extern const Family kHeldRowsFamily;
 
 namespace {
 
@@ -21,7 +21,7 @@ constexpr int kGroup = 64;
 ir::Shapes infer(const NodeContext& node) {
   ir::Shapes shapes;
   for (int i = 0; i < node.input_count(); ++i) shapes.push_back(node.input(i).shape);
-  shapes.push_back({static_cast<int>(node.attrs<ReuseAttrs>().blocks.size())});
+  shapes.push_back({static_cast<int>(node.attrs<HeldRowsAttrs>().blocks.size())});
   return shapes;
 }
 
@@ -32,11 +32,11 @@ std::string tolerance_of(float tolerance, bool integers) {
 }
 
 std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceInfo& device) {
-  const auto& attrs = node.attrs<ReuseAttrs>();
+  const auto& attrs = node.attrs<HeldRowsAttrs>();
   const int inputs = node.input_count();
   const std::size_t items = group_of(kGroup, device);
   const auto launch = [&](const char* entry, DType type, bool integers) {
-    kernel::Launch result("reuse/reuse.cl", entry);
+    kernel::Launch result("held_rows/held_rows.cl", entry);
     result.macro("WG", static_cast<std::int64_t>(items)).type("SRC_T", type);
     result.macro("INTEGERS", integers ? 1 : 0);
     result.macro("TOLERANCE", tolerance_of(attrs.tolerance, integers));
@@ -48,8 +48,8 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   for (int i = 0; i < inputs; ++i) {
     const ir::Tensor& input = node.input(i);
     const bool integers = input.storage != DType::kF32 && input.storage != DType::kF16;
-    const int own = held_rows(input.shape);
-    kernel::Launch hold = launch("reuse_hold", input.storage, integers);
+    const int own = held_row_count(input.shape);
+    kernel::Launch hold = launch("held_rows_renew", input.storage, integers);
     hold.src(i).scratch_in(kState);
     hold.arg(kernel::Operand{kernel::Operand::Kind::kOutput, i, true, true});
     hold.scratch_out(kChanged).i32(input.shape.elements() / own).i32(rows);
@@ -59,31 +59,32 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
     rows += own;
   }
   std::vector<std::int32_t> table;
-  for (const ReuseBlock& block : attrs.blocks) {
+  for (const HeldBlock& block : attrs.blocks) {
     table.push_back(block.weight);
     for (int i = 0; i < inputs; ++i) {
-      const RowRange range = i < static_cast<int>(block.rows.size()) ? block.rows[uz(i)] : RowRange{};
+      const RowRange range =
+          i < static_cast<int>(block.rows.size()) ? block.rows[uz(i)] : RowRange{};
       table.push_back(first[uz(i)] + range.first);
       table.push_back(first[uz(i)] + range.end);
     }
   }
-  kernel::Launch blocks = launch("reuse_blocks", DType::kF32, false);
+  kernel::Launch blocks = launch("held_rows_blocks", DType::kF32, false);
   blocks.scratch_in(kChanged).scratch_in(kTable).scratch_inout(kState).dst(inputs);
   blocks.i32(static_cast<std::int64_t>(attrs.blocks.size())).i32(inputs).range({items}, {items});
   candidate.launches.push_back(std::move(blocks));
   kernel::Scratch state{kStateBytes};
   state.remembers = true;
-  candidate.scratch = {state, {rows * static_cast<std::int64_t>(sizeof(std::int32_t))},
-                       kernel::table(table)};
+  candidate.scratch = {
+      state, {rows * static_cast<std::int64_t>(sizeof(std::int32_t))}, kernel::table(table)};
   return {candidate};
 }
 
 }  // namespace
 
-const Family kReuseFamily = [] {
+const Family kHeldRowsFamily = [] {
   Family family;
-  family.name = "reuse";
-  family.attrs = ir::attrs_type<ReuseAttrs>();
+  family.name = "held_rows";
+  family.attrs = ir::attrs_type<HeldRowsAttrs>();
   family.core = true;
   family.infer = infer;
   family.candidates = candidates;
@@ -92,16 +93,16 @@ const Family kReuseFamily = [] {
   return family;
 }();
 
-int held_rows(const ir::Shape& shape) {
+int held_row_count(const ir::Shape& shape) {
   if (shape.rank() < 3) return 1;
   return static_cast<int>(shape.elements(0, shape.rank() - 2));
 }
 
-ir::Node reuse_of(const ReuseAttrs& attrs, const std::vector<int>& inputs,
-                  const std::vector<int>& outputs) {
+ir::Node held_rows_of(const HeldRowsAttrs& attrs, const std::vector<int>& inputs,
+                      const std::vector<int>& outputs) {
   ir::Node node;
-  node.kind = &kReuseFamily;
-  node.op = "REUSE";
+  node.kind = &kHeldRowsFamily;
+  node.op = "HELD_ROWS";
   node.inputs = inputs;
   node.outputs = outputs;
   node.attrs = share(attrs);

@@ -1,15 +1,15 @@
-// reuse.cl - which rows of an input have changed since the network was last computed from them, and which blocks of
+// held_rows.cl - which rows of an input have changed since the network was last computed from them, and which blocks of
 // the network's tensors depend on these rows
 //
-// reuse_hold: changed[first + r] = state[0] == 0 or any |src[r, i] - held[r, i]| > tolerance; then held[r] = src[r]
-// reuse_blocks: flags[b] = state[0] == 0 or any changed[r] with r in an interval of block b; then state[0] = 1
+// held_rows_renew: changed[first + r] = state[0] == 0 or any |src[r, i] - held[r, i]| > tolerance; then held[r] = src[r]
+// held_rows_blocks: flags[b] = state[0] == 0 or any changed[r] with r in an interval of block b; then state[0] = 1
 //
 // Shapes    src, held: [rows, n], contiguous; changed: [all rows]; flags: [blocks]
 //           table: [blocks, 1 + 2 * inputs]: the weight of a block, then first and end of an interval for each input
 //           state: [4]: whether the blocks are those of held; inferences; weights of the blocks that they have
 //           computed, and of all blocks
-// Launch    reuse_hold: global = (rows * WG, 1, 1), local = (WG, 1, 1): a work-group for a row
-//           reuse_blocks: global = local = (WG, 1, 1): all read the state before one writes it
+// Launch    held_rows_renew: global = (rows * WG, 1, 1), local = (WG, 1, 1): a work-group for a row
+//           held_rows_blocks: global = local = (WG, 1, 1): all read the state before one writes it
 // Macros    WG          1..256    work-items of a work-group
 //           SRC_T       float|half|int|long|short|char|uchar    element type of src and held
 //           INTEGERS    0|1       1: of integers, whose tolerance is a number of steps
@@ -18,9 +18,9 @@
 #include "common/local.cl"
 #include "common/types.cl"
 
-__kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void reuse_hold(
-    __global const SRC_T *src, __global const long *state, __global SRC_T *held, __global int *changed, int n,
-    int first) {
+__kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void held_rows_renew(
+    __global const SRC_T *src, __global const long *state, __global SRC_T *held,
+    __global int *changed, int n, int first) {
   const int row = get_group_id(0), item = get_local_id(0);
   LOCAL_ARRAY(int, any, 1);
   if (item == 0) any[0] = state[0] == 0;
@@ -43,9 +43,9 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void reuse_hold(
   if (item == 0) changed[first + row] = any[0];
 }
 
-__kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void reuse_blocks(
-    __global const int *changed, __global const int *table, __global long *state, __global int *flags, int blocks,
-    int inputs) {
+__kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void held_rows_blocks(
+    __global const int *changed, __global const int *table, __global long *state,
+    __global int *flags, int blocks, int inputs) {
   const int item = get_local_id(0);
   LOCAL_ARRAY(int, weights, 2);  // of computed blocks, of all
   if (item == 0) weights[0] = weights[1] = 0;

@@ -114,5 +114,5 @@ def test_halves_are_compared_as_they_are_stored(device, rng):
 
 @pytest.mark.parametrize("value", [-1, -0.5, float("nan"), float("inf"), "some", True])
 def test_tolerances_that_are_none(value):
-    with pytest.raises(OptionError, match="'reuse'.*off, or a number from 0 on"):
+    with pytest.raises(OptionError, match=r"'reuse'.*off, or a number from 0 on"):
         clgpu_delegate.load(reuse=value)

@@ -1,4 +1,4 @@
-// What passes may know of the family reuse, which no operation of a model uses.
+// What passes may know of the family held_rows, which no operation of a model uses.
 #pragma once
 
 #include <vector>
@@ -8,8 +8,8 @@
 namespace clgpu::ops {
 
 /// A part of a network that is computed where rows of the inputs have changed.
-struct ReuseBlock {
-  std::vector<RowRange> rows;  ///< by input, in its rows (held_rows); empty: it does not matter
+struct HeldBlock {
+  std::vector<RowRange> rows;  ///< by input, see held_row_count(); {0, 0}: it does not depend on it
   int weight = 1;              ///< millions of operations, for statistics
   CLGPU_FIELDS(rows, weight)
 };
@@ -17,20 +17,20 @@ struct ReuseBlock {
 /// Inputs: tensors that an application sets. Outputs: for each of them the values that the network
 /// is computed from, which differ from it by at most the tolerance in each element; then int32
 /// [blocks], 1 where a block has to be computed. All outputs are kept (ir::Tensor::is_kept).
-struct ReuseAttrs : ir::Attrs {
+struct HeldRowsAttrs : ir::Attrs {
   float tolerance = 0;  ///< of integers in steps
-  std::vector<ReuseBlock> blocks;
+  std::vector<HeldBlock> blocks;
   CLGPU_FIELDS(tolerance, blocks)
 };
 
 /// Into how many rows an input is divided, all of one size: those of an image, of all samples.
-int held_rows(const ir::Shape& shape);
+int held_row_count(const ir::Shape& shape);
 
 /// Whether differences of elements of this type are known.
 constexpr bool may_hold(DType type) { return type != DType::kC64; }
 
-/// A node of this family; outputs as ReuseAttrs says.
-ir::Node reuse_of(const ReuseAttrs& attrs, const std::vector<int>& inputs,
-                  const std::vector<int>& outputs);
+/// A node of this family; outputs as HeldRowsAttrs says.
+ir::Node held_rows_of(const HeldRowsAttrs& attrs, const std::vector<int>& inputs,
+                      const std::vector<int>& outputs);
 
 }  // namespace clgpu::ops
