@@ -153,7 +153,8 @@ class Options:
     row_band: int = 0
     """Rows of an image that nodes in a row compute at a time; 0: bands only if memory_budget or
     max_object require them, with as many rows as fit; 0 to 999999. Wherever bands are possible, the
-    tensors between the nodes never exist as a whole."""
+    tensors between the nodes never exist as a whole. With ``reuse`` these are rows of the inputs,
+    nodes with bands keep their whole results, and 0 means as many rows as seem worth a launch."""
 
     reuse: Literal["off"] | float = "off"
     """For sequences of inputs that are alike, such as frames of a camera: the largest change of an

@@ -2,14 +2,14 @@
 // the network's tensors depend on these rows
 //
 // held_rows_renew: changed[first + r] = state[0] == 0 or any |src[r, i] - held[r, i]| > tolerance; then held[r] = src[r]
-// held_rows_blocks: flags[b] = state[0] == 0 or any changed[r] with r in an interval of block b; then state[0] = 1
+// held_rows_blocks: flags[b] = any changed[r] with r in an interval of block b; state[0] = 1
 //
 // Shapes    src, held: [rows, n], contiguous; changed: [all rows]; flags: [blocks]
 //           table: [blocks, 1 + 2 * inputs]: the weight of a block, then first and end of an interval for each input
 //           state: [4]: whether the blocks are those of held; inferences; weights of the blocks that they have
 //           computed, and of all blocks
 // Launch    held_rows_renew: global = (rows * WG, 1, 1), local = (WG, 1, 1): a work-group for a row
-//           held_rows_blocks: global = local = (WG, 1, 1): all read the state before one writes it
+//           held_rows_blocks: global = local = (WG, 1, 1), after all launches of the other
 // Macros    WG          1..256    work-items of a work-group
 //           SRC_T       float|half|int|long|short|char|uchar    element type of src and held
 //           INTEGERS    0|1       1: of integers, whose tolerance is a number of steps
@@ -50,11 +50,10 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void held_rows_blocks(
   LOCAL_ARRAY(int, weights, 2);  // of computed blocks, of all
   if (item == 0) weights[0] = weights[1] = 0;
   barrier(CLK_LOCAL_MEM_FENCE);
-  const int fresh = state[0] == 0;
   int computed = 0, all = 0;
   for (int b = item; b < blocks; b += WG) {
     __global const int *block = table + b * (1 + 2 * inputs);
-    int found = fresh;
+    int found = 0;
     for (int k = 0; k < inputs; ++k) {
       for (int r = block[1 + 2 * k]; r < block[2 + 2 * k]; ++r) found |= changed[r];
     }
@@ -64,7 +63,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void held_rows_blocks(
   }
   atomic_add(&weights[0], computed);
   atomic_add(&weights[1], all);
-  barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+  barrier(CLK_LOCAL_MEM_FENCE);
   if (item != 0) return;
   state[0] = 1;
   state[1] += 1;
