@@ -24,6 +24,7 @@ from bench import (
     pool,
     pynet,
     recording,
+    reuse,
     stream,
 )
 from bench.figures import command as figures_command
@@ -57,6 +58,7 @@ for name, function in {
     "pynet": command(pynet.run, per="row", csv=None, threads=0, rounds=5, budget=3.0, torch=True),
     "recording": command(recording.run, per="network", rounds=20, budget=10.0),
     "stream": command(stream.run, per="network", csv=None, rounds=5, budget=3.0),
+    "reuse": command(reuse.run, per="scene", csv=None, rounds=100, budget=3.0),
     "pool": command(pool.run, per="network", csv=None, rounds=7, budget=20.0),
     "litert": command(litert.run, per="network", csv=None, threads=0, rounds=200, budget=2.0),
     "frames": command(frames.run, per="precision", csv=None, rounds=200, budget=5.0),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import inspect
+import math
 import operator
 import os
 import re
@@ -51,6 +52,7 @@ class Settings(TypedDict, total=False):
     memory_budget: int | str | None
     max_object: int | str | None
     row_band: int
+    reuse: Literal["off"] | float
     half_weights: bool
     dynamic_range: Literal["dequantize", "hybrid"]
     experts: Literal["sparse", "dense"]
@@ -151,7 +153,16 @@ class Options:
     row_band: int = 0
     """Rows of an image that nodes in a row compute at a time; 0: bands only if memory_budget or
     max_object require them, with as many rows as fit; 0 to 999999. Wherever bands are possible, the
-    tensors between the nodes never exist as a whole."""
+    tensors between the nodes never exist as a whole. With ``reuse`` these are rows of the inputs,
+    nodes with bands keep their whole results, and 0 means as many rows as seem worth a launch."""
+
+    reuse: Literal["off"] | float = "off"
+    """For sequences of inputs that are alike, such as frames of a camera: the largest change of an
+    element of an input that does not count; what depends on rows without changes is kept from the
+    inference before. In units of the inputs, of integers in steps. The results are those of inputs
+    that differ from the ones given by at most this much in each element; 0 keeps only what equal
+    inputs give. Kept tensors take device memory of their own. ``"off"``: everything is computed
+    each time."""
 
     half_weights: bool = False
     """Store large weights as half on the device, where they fit, while arithmetic and the other
@@ -338,6 +349,19 @@ def _choice_or_count(row: _Row, value: object) -> str | int:
     raise _wrong(row, value, row["allowed"])
 
 
+def _choice_or_number(row: _Row, value: object) -> str | float:
+    if value in row["words"]:
+        return str(value)
+    if isinstance(value, (int, float, str)) and not isinstance(value, bool):
+        try:
+            number = float(value)
+        except ValueError:
+            number = -1.0
+        if 0 <= number < math.inf:
+            return number
+    raise _wrong(row, value, row["allowed"])
+
+
 def _precision(row: _Row, value: object) -> str:
     if isinstance(value, PrecisionPlan):
         return PlanText.of(value)
@@ -420,6 +444,7 @@ _CHECKS: dict[str, Callable[[_Row, object], object]] = {
     "switch": _switch,
     "count": _count,
     "choice or count": _choice_or_count,
+    "choice or number": _choice_or_number,
     "choice or plan": _precision,
     "bytes": _byte_size,
     "path": _path,

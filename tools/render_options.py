@@ -57,6 +57,7 @@ def python_type(row: dict[str, Any]) -> str:
     types = {
         "choice": words,
         "choice or count": f"{words} | int",
+        "choice or number": f"{words} | float",
         "choice or plan": f"{words} | Plan",
     }
     return types.get(row["kind"]) or TYPES[row["kind"]]
@@ -106,6 +107,7 @@ def table(rows: list[dict[str, Any]]) -> str:
         words = ", ".join(f"`{quoted(word)}`" for word in row["words"])
         values = {
             "choice": words, "choice or count": f"{words}, {row['least']} to {row['most']}",
+            "choice or number": f"{words}, a number from 0 on",
             "choice or plan": f"{words}, a plan", "count": row["allowed"],
         }.get(row["kind"]) or FORMS[row["kind"]]  # fmt: skip
         cells = (f"`{row['key']}`", values, f"`{python_default(row)}`", row["help"])

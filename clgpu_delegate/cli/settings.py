@@ -189,7 +189,7 @@ def _help(row: Mapping[str, Any]) -> str:
     if row["kind"] == "choice":
         *words, last = row["words"]
         return f"{', '.join(words)} or {last}: {phrase}."
-    if row["kind"] in ("count", "choice or count", "choice or plan"):
+    if row["kind"] in ("count", "choice or count", "choice or number", "choice or plan"):
         phrase = f"{phrase}; {row['allowed']}"
     return f"{phrase[0].upper()}{phrase[1:]}."
 
@@ -197,6 +197,6 @@ def _help(row: Mapping[str, Any]) -> str:
 def _complete(row: Mapping[str, Any]) -> Optional[Callable[..., Any]]:
     """The completion of an option's values."""
     kind = row.get("kind", "")
-    if kind in ("choice", "choice or count", "choice or plan"):
+    if kind in ("choice", "choice or count", "choice or number", "choice or plan"):
         return completion.words(*row["words"])
     return {"device": completion.devices, "engines": completion.engines}.get(kind)

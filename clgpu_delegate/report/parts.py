@@ -277,7 +277,8 @@ class Partition:
     """Device memory that its intermediate tensors share."""
 
     weights_bytes: int
-    """Device memory of its constants, uploaded once."""
+    """Device memory of its constants, uploaded once; with the option ``reuse`` also of what is
+    kept from one inference to the next."""
 
     naive_bytes: int
     """What the arena would be if no tensors shared memory."""

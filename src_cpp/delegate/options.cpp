@@ -1,8 +1,11 @@
 #include "delegate/options.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
+#include <locale>
 #include <optional>
+#include <sstream>
 #include <utility>
 
 #include "base/byte_size.hpp"
@@ -113,6 +116,25 @@ OptionType one_of_or_count(const std::vector<std::pair<const char*, int>>& words
   type.read = [word = type.read, number = a_count(least, set).read](Options& options,
                                                                     const std::string& value) {
     return word(options, value) || number(options, value);
+  };
+  return type;
+}
+
+// "off", or a number that is not negative.
+OptionType off_or_number(Set<std::optional<float>> set) {
+  OptionType type{"choice or number", {"off"}, 0, 0, "off, or a number from 0 on", nullptr};
+  type.read = [set](Options& options, const std::string& value) {
+    std::optional<float> number;
+    if (value != "off") {
+      std::istringstream text(value);
+      text.imbue(std::locale::classic());
+      float read = 0;
+      text >> std::noskipws >> read;
+      if (text.fail() || !text.eof() || !(read >= 0) || std::isinf(read)) return false;
+      number = read;
+    }
+    set(options, number);
+    return true;
   };
   return type;
 }
@@ -292,7 +314,17 @@ that is sufficient. None means the same as empty.)"},
       {"row_band", "0", a_count(0, [](Options& o, int value) { o.plan.row_band = value; }),
        "rows of an image that nodes in a row compute at a time; 0: bands only if memory_budget or "
        "max_object require them, with as many rows as fit",
-       "Wherever bands are possible, the tensors between the nodes never exist as a whole."},
+       R"(Wherever bands are possible, the tensors between the nodes never exist as a whole. With ``reuse``
+these are rows of the inputs, nodes with bands keep their whole results, and 0 means as many rows as
+seem worth a launch.)"},
+      {"reuse", "off",
+       off_or_number([](Options& o, std::optional<float> value) { o.plan.reuse = value; }),
+       "for sequences of inputs that are alike, such as frames of a camera: the largest change of "
+       "an element of an input that does not count; what depends on rows without changes is kept "
+       "from the inference before",
+       R"(In units of the inputs, of integers in steps. The results are those of inputs that differ from
+the ones given by at most this much in each element; 0 keeps only what equal inputs give. Kept tensors
+take device memory of their own. ``"off"``: everything is computed each time.)"},
       {"half_weights", "off", a_switch([](Options& o, bool value) { o.half_weights = value; }),
        "store large weights as half on the device, where they fit, while arithmetic and the other "
        "tensors follow precision",

@@ -70,8 +70,8 @@ struct Options {
 
 /// Which values an option takes.
 struct OptionType {
-  /// "choice" of words, "switch", "count", "choice or count", "choice or plan", "bytes", "path",
-  /// "device", "engines", "nodes", "carried".
+  /// "choice" of words, "switch", "count", "choice or count", "choice or number", "choice or plan",
+  /// "bytes", "path", "device", "engines", "nodes", "carried".
   const char* kind;
   std::vector<std::string> words;  ///< for choices and switches; other kinds have another form
   int least, most;                 ///< of counts

@@ -230,10 +230,12 @@ class Reader {
         continue;
       }
       if (!is_of_word(next())) return tensor;
-      enum class Fact { kId, kState, kCarried, kRank, kStorage, kQuantized, kPart };
+      enum class Fact { kId, kState, kCarried, kFed, kKept, kRank, kStorage, kQuantized, kPart };
       switch (choice<Fact>({{"tflite", Fact::kId},
                             {"state", Fact::kState},
                             {"carried", Fact::kCarried},
+                            {"fed", Fact::kFed},
+                            {"kept", Fact::kKept},
                             {"rank", Fact::kRank},
                             {"storage", Fact::kStorage},
                             {"quantized", Fact::kQuantized},
@@ -250,6 +252,12 @@ class Reader {
         case Fact::kCarried:
           expect('=');
           tensor.carried = small(0);
+          break;
+        case Fact::kFed:
+          tensor.is_fed = true;
+          break;
+        case Fact::kKept:
+          tensor.is_kept = true;
           break;
         case Fact::kRank:
           expect('=');

@@ -52,6 +52,12 @@ struct Tensor {
   /// inferences (runtime/run/carried.hpp). The output of that number is its next value. -1: it is
   /// the runtime's.
   int carried = -1;
+  /// Of an input of the graph: the application sets it, no node of the model computes it. Noted
+  /// where the option 'reuse' is on.
+  bool is_fed = false;
+  /// Its memory, and that of its views and of the whole that it is a part of, holds it from one
+  /// inference to the next: nodes with predicates (passes/reuse_rows.hpp) renew what has changed.
+  bool is_kept = false;
   DType dtype = DType::kF32;    ///< type the model gives it
   DType storage = DType::kF32;  ///< type it has in device memory
   int model_rank = 0;           ///< rank the model gives it: what the families have relied on

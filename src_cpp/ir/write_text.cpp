@@ -157,6 +157,8 @@ class Writer {
     if (tensor.tflite_id >= 0) text += " tflite=" + std::to_string(tensor.tflite_id);
     if (tensor.state >= 0) text += " state=" + std::to_string(tensor.state);
     if (tensor.carried >= 0) text += " carried=" + std::to_string(tensor.carried);
+    if (tensor.is_fed) text += " fed";
+    if (tensor.is_kept) text += " kept";
     if (tensor.model_rank != tensor.shape.rank())
       text += " rank=" + std::to_string(tensor.model_rank);
     if (tensor.storage != tensor.dtype) text += std::string(" storage=") + name_of(tensor.storage);

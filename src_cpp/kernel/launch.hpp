@@ -144,6 +144,10 @@ struct Scratch {
   /// Each inference writes it, even if its contents derive from constants: writing it takes less
   /// than its memory is worth.
   bool transient = false;
+  /// Lives as long as the plan and is initialised to zero: what launches have to know of earlier
+  /// inferences. Zeros mean that they know nothing; the executor writes them if it cannot tell
+  /// whether all launches of an inference have run.
+  bool remembers = false;
 };
 
 /// Read-only memory with the given numbers: a table that a launch reads as a scratch buffer.

@@ -89,17 +89,15 @@ class Progress {
 
 }  // namespace
 
-bool has_rows(const ir::Graph& graph, const ir::Node& node) {
+bool depends_by_rows(const ir::Graph& graph, const ir::Node& node) {
   const ops::RowRules* rules = ops::family_of(node).rows;
-  if (rules == nullptr || node.is_band || node.outputs.empty() || node.predicate >= 0) return false;
+  if (rules == nullptr || node.is_band || node.outputs.empty()) return false;
   const ops::NodeContext context(graph, node);
   const int height = context.output(0).shape.rank() == 4 ? context.output(0).shape[1] : 0;
   if (height < 2) return false;
   for (int i = 0; i < context.output_count(); ++i) {
     const ir::Shape& shape = context.output(i).shape;
     if (shape.rank() != 4 || shape[0] != 1 || shape[1] != height) return false;
-    // A slice has its place in a whole, and its residual has the same layout.
-    if (context.output(i).placement) return false;
   }
   if (rules->unit(context) == 0) return false;
   bool reads_rows = false;
@@ -107,10 +105,25 @@ bool has_rows(const ir::Graph& graph, const ir::Node& node) {
     if (!context.has_input(i) || rules->need(context, i, {0, 1}).kind == RowNeed::Kind::kWhole)
       continue;
     const ir::Tensor& input = context.input(i);
-    if (input.shape.rank() != 4 || input.shape[0] != 1 || input.placement) return false;
+    if (input.shape.rank() != 4 || input.shape[0] != 1) return false;
     reads_rows = reads_rows || !input.is_constant();
   }
   return reads_rows;
+}
+
+bool has_rows(const ir::Graph& graph, const ir::Node& node) {
+  if (node.predicate >= 0 || !depends_by_rows(graph, node)) return false;
+  // A slice has its place in a whole, and its residual has the same layout.
+  const ops::NodeContext context(graph, node);
+  for (int i = 0; i < context.output_count(); ++i) {
+    if (context.output(i).placement) return false;
+  }
+  for (int i = 0; i < context.input_count(); ++i) {
+    if (!context.has_input(i) || !context.input(i).placement) continue;
+    if (ops::family_of(node).rows->need(context, i, {0, 1}).kind != RowNeed::Kind::kWhole)
+      return false;
+  }
+  return true;
 }
 
 RowRange rows_needed(const ops::NodeContext& node, int input, RowRange rows) {

@@ -7,7 +7,10 @@
 
 namespace clgpu::passes {
 
-/// Whether the rows of a node can be computed separately.
+/// Whether the rows of a node's results depend on some rows of its inputs.
+bool depends_by_rows(const ir::Graph& graph, const ir::Node& node);
+
+/// Whether the rows of a node can be computed separately: in tensors that have memory of their own.
 bool has_rows(const ir::Graph& graph, const ir::Node& node);
 
 /// The rows of an input that some rows of the results need; at least one, all of them inside the

@@ -43,6 +43,7 @@ ir::Graph isolate(const ir::Graph& graph, std::size_t position) {
     const auto [entry, inserted] = id_of.try_emplace(id, static_cast<int>(part.tensors.size()));
     if (inserted) part.tensors.push_back(graph.tensor(id));
     part.tensor(entry->second).carried = -1;  // other numbers must not remain on the device
+    part.tensor(entry->second).is_kept = false;
     return entry->second;
   };
   const auto intern = [&](int id) {

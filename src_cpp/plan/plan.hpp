@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -25,6 +26,7 @@ struct Buffer {
     kLoad,     ///< needed at load time only, then freed
     kHost,     ///< the runtime's memory of an input or output
     kCarried,  ///< kept on the device between runs, for all partitions of an interpreter
+    kKept,     ///< kept on the device between runs, written by launches of each
     kNowhere,  ///< not needed at all
   };
   std::string name;
@@ -89,6 +91,13 @@ struct Carry {
   std::string reason{};  ///< why it is copied; empty if it is not
 };
 
+/// What a plan computes only where inputs have changed (passes/reuse_rows.hpp).
+struct Reuse {
+  /// The buffer of what launches remember (kernel::Scratch::remembers); -1: nothing is left out.
+  int state = -1;
+  int launches = 0;  ///< of an inference, those that may be left out
+};
+
 /// Host memory for contents that are not on the device all the time.
 struct HostSlot {
   std::int64_t bytes = 0;
@@ -148,11 +157,13 @@ struct Plan {
   std::int64_t arena_bytes = 0;       ///< their sum
   std::int64_t weights_bytes = 0;     ///< kept between runs
   std::int64_t carried_bytes = 0;     ///< of `carries`
-  std::int64_t naive_bytes = 0;       ///< arena if no memory were shared
-  std::int64_t bound_bytes = 0;       ///< lower bound of all layouts of the arena
-  std::string layout;                 ///< strategy that has placed the arena's buffers
-  std::int64_t load_peak_bytes = 0;   ///< the most while the load steps run
-  std::int64_t peak_bytes = 0;        ///< device memory at its worst moment, loading included
+  std::int64_t kept_bytes = 0;        ///< of tensors that inferences leave for the next one
+  Reuse reuse;
+  std::int64_t naive_bytes = 0;      ///< arena if no memory were shared
+  std::int64_t bound_bytes = 0;      ///< lower bound of all layouts of the arena
+  std::string layout;                ///< strategy that has placed the arena's buffers
+  std::int64_t load_peak_bytes = 0;  ///< the most while the load steps run
+  std::int64_t peak_bytes = 0;       ///< device memory at its worst moment, loading included
 };
 
 /// family -> value of the option 'engines': a candidate or the part of its name before an
@@ -188,14 +199,18 @@ struct PlanOptions {
   Distrusted distrusted;    ///< null: all are trusted
   bool exact_sums = false;  ///< candidates that add halves are excluded
   bool in_place = true;     ///< results may be written over an input
-  bool zero_copy = false;   ///< if device and host share memory: Road::kHostPointer and kMapped
+  /// What has been computed from rows of the inputs is kept until an element of them changes by
+  /// more than this; none: everything is computed each time.
+  std::optional<float> reuse{};
+  bool zero_copy = false;  ///< if device and host share memory: Road::kHostPointer and kMapped
   /// Bytes of device memory that a plan may hold, and of the largest object; 0: what the device
   /// allows.
   std::int64_t memory_budget = 0, max_object = 0;
   // The measures that plan::fit takes to stay within them.
   bool swap = false;            ///< intermediate tensors may move to the host between uses
   bool stream_weights = false;  ///< weights may be uploaded during an inference
-  int row_band = 0;             ///< rows of a band, for nodes that run band by band; 0: none do
+  /// Rows of a band, for nodes that run band by band; 0: none do, or with `reuse`: chosen.
+  int row_band = 0;
 };
 
 /// No candidate of a node's family works on this device.

@@ -83,7 +83,8 @@ void choose_roads(Plan& plan, const DeviceInfo& device, const PlanOptions& optio
         continue;
       }
       const auto buffer = static_cast<std::size_t>(t.buffer);
-      const bool stays = plan.buffers[buffer].carried >= 0;
+      const bool stays =
+          plan.buffers[buffer].carried >= 0 || plan.buffers[buffer].place == Buffer::Place::kKept;
       t.reason =
           stays ? kStays : reason_against(t, options, is_static[buffer], uses[t.buffer] == 1);
       if (t.reason.empty()) {
@@ -103,7 +104,7 @@ void settle_roads(Plan& plan, const DeviceInfo& device) {
   const auto settle = [&](Transfer& t, bool is_input) {
     if (t.road != Road::kHostPointer) return;
     const Buffer::Place place = plan.buffers[uz(t.buffer)].place;
-    const bool stays = place == Buffer::Place::kCarried;
+    const bool stays = place == Buffer::Place::kCarried || place == Buffer::Place::kKept;
     if (!stays && uses[t.buffer] == 1 && !(is_input && written.count(t.buffer) > 0)) return;
     CLGPU_CHECK(stays || place == Buffer::Place::kArena);
     t.road = second_best(device);

@@ -60,6 +60,21 @@ py::dict stats(const NativeDelegate& self) {
     chains.append(entry);
   }
   result["chains"] = chains;
+  py::list reuse;
+  const auto reused = [&] {
+    const WithoutPython released;
+    return delegate::reused(self.state().ledger);
+  }();
+  for (std::size_t partition = 0; partition < reused.size(); ++partition) {
+    if (!reused[partition]) continue;
+    py::dict entry;
+    entry["partition"] = partition;
+    entry["launches"] = reused[partition]->launches;
+    entry["inferences"] = reused[partition]->so_far.inferences;
+    entry["computed"] = reused[partition]->so_far.computed;
+    reuse.append(entry);
+  }
+  result["reuse"] = reuse;
   return result;
 }
 

@@ -10,6 +10,7 @@
 #include "ir/text.hpp"
 #include "ops/family.hpp"
 #include "passes/pass.hpp"
+#include "passes/reuse_rows.hpp"
 #include "passes/split_weights.hpp"
 #include "passes/stream_rows.hpp"
 #include "python/native_delegate.hpp"
@@ -35,6 +36,7 @@ struct Settings {
   passes::Concats concats = passes::Concats::kCopy;
   std::int64_t limit = 0;
   int band = 0;
+  float tolerance = 0;
   DeviceInfo device;
 };
 
@@ -99,6 +101,8 @@ const Choices<Set>& settings() {
        }},
       {"limit", [](Settings& s, const py::object& value) { s.limit = value.cast<std::int64_t>(); }},
       {"band", [](Settings& s, const py::object& value) { s.band = value.cast<int>(); }},
+      {"tolerance",
+       [](Settings& s, const py::object& value) { s.tolerance = value.cast<float>(); }},
       // Properties of the device.
       {"device",
        [](Settings& s, const py::object& value) {
@@ -154,6 +158,9 @@ Choices<Run> all_passes() {
     for (const passes::RowRegion& region : passes::row_regions(graph))
       regions.push_back(region.nodes);
     passes::stream_rows(graph, regions, s.band);
+  });
+  list.emplace_back("reuse_rows", [](ir::Graph& graph, const Settings& s) {
+    passes::reuse_rows(graph, {s.tolerance, s.band}, s.device);
   });
   return list;
 }

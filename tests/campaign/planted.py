@@ -45,6 +45,13 @@ FAULTS = (
         _ops("detection_postprocess"),
     ),
     Fault(
+        "kernels/held_rows/held_rows.cl",
+        "found |= !(fabs(LOAD(SRC_T, src, i) - LOAD(SRC_T, held, i)) <= TOLERANCE);",
+        "found |= fabs(LOAD(SRC_T, src, i) - LOAD(SRC_T, held, i)) > TOLERANCE;",
+        "NaN is a change",
+        _ops("held_rows"),
+    ),
+    Fault(
         "kernels/rfft2d/rfft2d.cl",
         "const float2 odd = (float2)(0.5f * (a.y + b.y), 0.5f * (b.x - a.x));",
         "const float2 odd = (float2)(0.5f * (a.y + b.y), 0.5f * (a.x - b.x));",

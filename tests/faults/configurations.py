@@ -98,6 +98,10 @@ CONFIGURATIONS: dict[str, Configuration] = {
     "images": Configuration(narrow, {"engines": {"conv2d": "quads_image|auto"}}, SHARED_GPU),
     "pool of the process": Configuration(narrow, {"memory_pool": "process"}, GPU),
     "bands": Configuration(rows, {"row_band": 5}, GPU),
+    "reuse": Configuration(rows, {"reuse": 1e-5, "row_band": 5}),
+    "reuse, lanes": Configuration(
+        rows, {"reuse": 1e-5, "row_band": 5}, GPU, runner=True, claims="stream"
+    ),
     "swap": Configuration(models.detour, {"zero_copy": "off"}, GPU, budget=0.85, claims="moves"),
     "runner": Configuration(narrow, device=GPU, runner=True, claims="stream"),
     "runner, lanes": Configuration(models.detour, device=GPU, runner=True, claims="stream"),

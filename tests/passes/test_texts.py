@@ -991,6 +991,64 @@ def test_chain_is_computed_band_by_band():
     assert_stays(before, "stream_rows", band=8)
 
 
+# reuse_rows
+
+FRAME = """
+%0: float32[1, 16, 4, 4] "x" fed
+%1: float32[4, 3, 3, 4] = const splat(1)
+%2: int32[2] = const [1, 2]
+inputs %0
+%3: float32[1, 16, 4, 4] "y" = conv2d(%0, %1) op=CONV_2D node=0
+%4: float32[1, 1, 1, 4] = reduce(%3, %2) {op=mean, axes=[1, 2], keep_dims=true} op=MEAN node=1
+%5: float32[1, 1, 1, 4] = unary(%4) {op=abs} op=ABS node=2
+outputs %5
+"""
+
+
+def test_nodes_run_only_if_rows_of_the_input_change():
+    # The mean is not kept: its only reader runs whenever it does.
+    expected = """
+    %0: float32[1, 16, 4, 4] "x" fed
+    %1: float32[4, 3, 3, 4] = const splat(1)
+    %2: int32[2] = const [1, 2]
+    inputs %0
+    %6: float32[1, 16, 4, 4] "x held" kept, %7: int32[3] "changed blocks" kept \
+        = held_rows(%0) {tolerance=0.5, blocks=[{rows=[{end=9}]}, {rows=[{first=7, end=16}]}, \
+        {rows=[{end=16}], weight=2}]} op=HELD_ROWS
+    %8: float32[1, 8, 4, 4] "y rows 0:8" kept part(%3, pitch=4, first=0) \
+        = conv2d(%6, %1) {geometry={padding=VALID, extra_top=1, extra_bottom=-7, \
+        extra_left=1, extra_right=1}} op=CONV_2D node=0 band only_if(%7, 0)
+    %9: float32[1, 8, 4, 4] "y rows 8:16" kept part(%3, pitch=4, first=128) \
+        = conv2d(%6, %1) {geometry={padding=VALID, extra_top=-7, extra_bottom=1, \
+        extra_left=1, extra_right=1}} op=CONV_2D node=0 band only_if(%7, 1)
+    %3: float32[1, 16, 4, 4] "y" kept \
+        = concatenation(%8, %9) {axis=1} op=CONCATENATION node=0 band
+    %4: float32[1, 1, 1, 4] \
+        = reduce(%3, %2) {op=mean, axes=[1, 2], keep_dims=true} op=MEAN node=1 only_if(%7, 2)
+    %5: float32[1, 1, 1, 4] kept = unary(%4) {op=abs} op=ABS node=2 only_if(%7, 2)
+    outputs %5
+    step reuse_rows applied \
+        "3 nodes run only if rows of the inputs change; 1 of them in bands, 4 in all"
+    """
+    assert_becomes(FRAME, "reuse_rows", expected.replace("\\\n", ""), band=8, tolerance=0.5)
+
+
+def test_nodes_are_not_divided_where_a_band_is_worth_no_launch():
+    got = after(FRAME, "reuse_rows", device="cpu", compute_units=2)
+    assert "3 nodes run only if rows of the inputs change; 0 of them in bands, 3 in all" in got
+
+
+def test_what_depends_on_something_else_is_always_computed():
+    declined = 'reuse_rows declined "no node depends on inputs of the application alone"'
+    computed_by_the_cpu = FRAME.replace(" fed", "")
+    assert_stays(computed_by_the_cpu, "reuse_rows", declined)
+    other = FRAME.replace("const [1, 2]\n", 'const [1, 2]\n%9: float32[1] "state" state=0\n')
+    other = other.replace("inputs %0", "inputs %0, %9")
+    got = after(other.replace("unary(%4) {op=abs} op=ABS", "add(%4, %9) op=ADD"), "reuse_rows")
+    assert "%5: float32[1, 1, 1, 4] = add(%4, %9) op=ADD node=2\n" in got
+    assert "%4: float32[1, 1, 1, 4] kept" in got
+
+
 # skip_experts
 
 GATED = """

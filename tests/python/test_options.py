@@ -15,8 +15,8 @@ from clgpu_delegate import OptionError, Options, _core
 TABLE = _core.option_table()
 
 # By kind of value: a value that is not allowed.
-BAD = {"choice": "some", "count": -1, "choice or count": 0, "bytes": "1 pound", "path": "",
-       "choice or plan": "half=1"}  # fmt: skip
+BAD = {"choice": "some", "count": -1, "choice or count": 0, "choice or number": -0.5,
+       "bytes": "1 pound", "path": "", "choice or plan": "half=1"}  # fmt: skip
 BAD_VALUES = {row["key"]: (row, BAD[row["kind"]]) for row in TABLE if row["kind"] in BAD}
 
 
@@ -27,6 +27,7 @@ def example(row: dict[str, Any]) -> object:
         "engines": {"conv2d": "winograd|auto", "softmax": "auto"}, "nodes": ["TILE", 3],
         "carried": {"kv_0": {0: (5, 12), 1: (6, 13)}},
         "path": "/data/local/tmp/a cache.sqlite", "choice or count": row["most"],
+        "choice or number": 0.03125,
         "count": row["most"], "choice or plan": "model=0a,error=0.001,half=3+7-12",
     }  # fmt: skip
     other = next((word for word in row["words"] if word != row["default"]), None)

@@ -58,7 +58,7 @@ def test_values_of_the_options_are_those_that_are_allowed():
     rows = {row["key"]: row for row in _core.option_table()}
     hints = {f.name: str(f.type) for f in dataclasses.fields(Options)}
     for name, row in rows.items():
-        if row["kind"] in ("choice", "choice or count"):
+        if row["kind"] in ("choice", "choice or count", "choice or number"):
             assert f"Literal[{', '.join(map(repr, row['words']))}]".replace("'", '"') in hints[
                 name
             ].replace("'", '"')

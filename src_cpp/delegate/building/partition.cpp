@@ -236,7 +236,7 @@ void Partition::publish() {
   report.launches = static_cast<int>(plan.run.size());
   report.load_launches = static_cast<int>(plan.load.size());
   report.arena_bytes = plan.arena_bytes;
-  report.weights_bytes = plan.weights_bytes;
+  report.weights_bytes = plan.weights_bytes + plan.kept_bytes;
   report.naive_bytes = plan.naive_bytes;
   report.bound_bytes = plan.bound_bytes;
   report.load_peak_bytes = plan.load_peak_bytes;
@@ -463,7 +463,10 @@ void Partition::invoke(TfLiteContext& context) {
     compute_on_cpu(context);
     lift_carried(context, graph_.outputs);
   } else {
-    if (verifies) lower_carried(context, graph_.inputs);
+    if (verifies) {
+      lower_carried(context, graph_.inputs);
+      executor_->forget_kept();  // the CPU's kernels compute all of it
+    }
     run(context, loan.get());
     if (verifies) {
       lower_carried(context, graph_.outputs);

@@ -24,6 +24,7 @@ struct Session {
   cl::Counters invoke;                  ///< of the current inference
   runtime::Pace pace;                   ///< with Options::profile
   std::shared_ptr<runtime::Pool> pool;  ///< of their arenas: they never run at the same time
+  bool is_main = false;                 ///< the model's main graph
   int graph = -1;                       ///< index in the model; -1 if the runtime does not tell
   std::shared_ptr<Carriers> carriers;   ///< of the interpreter; null if it carries nothing
   // Bytes of device memory, by partition.

@@ -29,7 +29,7 @@ Live::Held streamable(const Ledger& ledger, std::optional<std::uint64_t> number)
 // How many of the wanted inferences fit the memory budget. Throws Error if none fits.
 int affordable_lanes(const plan::Plan& plan, std::int64_t budget, int wanted) {
   if (budget <= 0 || runtime::Stream::is_direct(plan)) return wanted;
-  const std::int64_t held = plan.arena_bytes + plan.weights_bytes;
+  const std::int64_t held = plan.arena_bytes + plan.weights_bytes + plan.kept_bytes;
   const std::int64_t each = runtime::Stream::lane_bytes(plan);
   int lanes = wanted;
   while (lanes > 0 && held + lanes * each > budget) --lanes;

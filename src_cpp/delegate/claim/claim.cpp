@@ -98,6 +98,13 @@ Extract extract(const TfLiteContext& context, const Options& options, const Sess
     std::string reason = carry(model, ids.nodes, extract.graph, number, pair->second);
     if (has_output) session.carriers->tell(number, session.graph, std::move(reason));
   }
+  if (options.plan.reuse && session.is_main) {
+    for (const int id : extract.graph.inputs) {
+      ir::Tensor& tensor = extract.graph.tensor(id);
+      tensor.is_fed =
+          tensor.state < 0 && tensor.carried < 0 && !model.is_computed(tensor.tflite_id);
+    }
+  }
   return extract;
 }
 
@@ -294,7 +301,7 @@ Claim claim(TfLiteContext& context, const std::shared_ptr<State>& state, bool is
   const auto session = std::make_shared<Session>();
   session->model_outputs = model.model_outputs;
   session->pool = state->builder.pool();
-  const bool is_main = is_main_graph(context);
+  const bool is_main = session->is_main = is_main_graph(context);
   if (!state->target.options.carry.empty()) {
     const TfLiteContext* main = nullptr;
     session->graph = index_of(context, main);

@@ -39,7 +39,7 @@ PartitionMemory memory_of(const plan::Plan& plan) {
       memory.objects.at(uz(buffer.object))
           .blocks.push_back({buffer.name, buffer.offset, buffer.bytes, buffer.first, buffer.last,
                              buffer.scratch ? "scratch" : "arena"});
-    } else if (buffer.place == Buffer::Place::kWeights) {
+    } else if (buffer.place == Buffer::Place::kWeights || buffer.place == Buffer::Place::kKept) {
       memory.objects.push_back({"weights",
                                 buffer.bytes,
                                 {{buffer.name, 0, buffer.bytes, -1, memory.launches, "weights"}}});
@@ -95,6 +95,17 @@ std::vector<runtime::ChainsTaken> chains(const Ledger& ledger) {
     chains.push_back(executor == nullptr ? runtime::ChainsTaken{} : executor->chains());
   }
   return chains;
+}
+
+std::vector<std::optional<Reused>> reused(const Ledger& ledger) {
+  std::vector<std::optional<Reused>> all;
+  for (const Live& partition : ledger.partitions()) {
+    const auto executor = partition.executor.lock();
+    all.emplace_back();
+    if (executor == nullptr || executor->plan().reuse.state < 0) continue;
+    all.back() = Reused{executor->plan().reuse.launches, executor->reused()};
+  }
+  return all;
 }
 
 std::vector<Live::Held> graphs(const Ledger& ledger) {

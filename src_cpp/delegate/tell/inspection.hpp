@@ -1,6 +1,7 @@
 // Memory and times of a report's partitions, while their interpreter exists.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "delegate/tell/ledger.hpp"
@@ -15,6 +16,14 @@ std::vector<std::vector<runtime::RoadTaken>> roads(const Ledger& ledger);
 
 /// By partition: what became of its chains.
 std::vector<runtime::ChainsTaken> chains(const Ledger& ledger);
+
+/// By partition: what was computed again with the option reuse; nothing where it keeps nothing.
+/// Waits for inferences in flight.
+struct Reused {
+  int launches = 0;  ///< of an inference, those that may be left out
+  runtime::Executor::Reused so_far;
+};
+std::vector<std::optional<Reused>> reused(const Ledger& ledger);
 
 /// Executor::device_time, summed over the partitions. Throws Error, as launch_times does, if
 /// none of them exists any more.

@@ -142,7 +142,8 @@ std::vector<Tenant> find_tenants(const Plan& plan, const std::vector<bool>& is_s
   std::vector<Tenant> tenants;
   for (std::size_t i = 0; i < plan.buffers.size(); ++i) {
     const Buffer::Place place = plan.buffers[i].place;
-    if (uses[i].empty() || place == Buffer::Place::kHost || place == Buffer::Place::kCarried)
+    if (uses[i].empty() || place == Buffer::Place::kHost || place == Buffer::Place::kCarried ||
+        place == Buffer::Place::kKept)
       continue;
     Tenant tenant{static_cast<int>(i), plan.buffers[i].bytes, is_static[i], false, {}, {}};
     tenant.is_fixed = !(is_static[i] ? options.stream_weights : options.swap) || tenant.bytes == 0;

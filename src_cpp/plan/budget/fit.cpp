@@ -8,6 +8,7 @@
 #include "ir/verify.hpp"
 #include "ops/families/concatenation.hpp"
 #include "passes/pass.hpp"
+#include "passes/reuse_rows.hpp"
 #include "passes/split_weights.hpp"
 #include "passes/stream_rows.hpp"
 #include "plan/budget/planner.hpp"
@@ -22,6 +23,7 @@ struct Measures {
   bool swap = false;
   int band = 0;  ///< rows; 0: nothing is computed band by band
   bool stream_weights = false;
+  bool reuse = false;  ///< not to reduce memory: it needs more
 
   Measures splitting() const {
     Measures more = *this;
@@ -36,6 +38,11 @@ struct Measures {
   Measures streaming() const {
     Measures more = *this;
     more.stream_weights = true;
+    return more;
+  }
+  Measures reusing() const {
+    Measures more = *this;
+    more.reuse = true;
     return more;
   }
   Measures in_bands(int rows) const {
@@ -78,6 +85,19 @@ class Fitter {
   }
 
   Fitted fit() {
+    if (!options_.reuse) return fit_without_reuse();
+    std::optional<Fitted> reusing = attempt(kNone.reusing(), budget_);
+    if (reusing && fits(*reusing)) return std::move(*reusing);
+    Fitted fitted = fit_without_reuse();
+    ir::declined(fitted.graph, "reuse_rows", -1,
+                 reusing ? "it would need " + byte_size(reusing->plan.peak_bytes) +
+                               " of device memory; the budget is " + byte_size(budget_)
+                         : "a tensor that it would keep is larger than the largest object allowed");
+    return fitted;
+  }
+
+ private:
+  Fitted fit_without_reuse() {
     const Measures asked = kNone.in_bands(options_.row_band);
     if (auto plan = attempt(asked, budget_); plan && fits(*plan)) return std::move(*plan);
     if (auto best = cheapest()) return std::move(*best);
@@ -89,7 +109,6 @@ class Fitter {
                                  "; the smallest feasible budget is " + byte_size(bytes));
   }
 
- private:
   bool fits(const Fitted& fitted) const {
     return budget_ == 0 || fitted.plan.peak_bytes <= budget_;
   }
@@ -105,6 +124,10 @@ class Fitter {
     options.swap = measures.swap;
     options.stream_weights = measures.stream_weights;
     Fitted fitted{rewritten(measures, budget), {}};
+    if (measures.reuse) {
+      passes::reuse_rows(fitted.graph, {*options_.reuse, options_.row_band}, device);
+      ir::verify(fitted.graph);
+    }
     try {
       fitted.plan = make_plan(fitted.graph, device, options, broken_);
     } catch (const ObjectTooLarge& error) {

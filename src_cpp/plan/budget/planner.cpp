@@ -22,7 +22,7 @@ using kernel::Operand;
 // The initial contents of a scratch buffer; null if launches write it.
 std::shared_ptr<const ir::Constant> initial(const kernel::Scratch& scratch) {
   auto owner = scratch.contents;
-  if (scratch.counters) {
+  if (scratch.counters || scratch.remembers) {
     owner = std::make_shared<const std::vector<std::uint8_t>>(
         static_cast<std::size_t>(scratch.bytes), std::uint8_t{0});
   }
@@ -55,6 +55,9 @@ class Planner {
     settle_carried();
     settle_roads(plan_, device_);
     place_static();
+    for (const Buffer& buffer : plan_.buffers) {
+      if (buffer.place == Buffer::Place::kKept) plan_.kept_bytes += buffer.bytes;
+    }
     place_arena();
     if (exceeds_budget()) {
       swap_to_fit(plan_, static_, options_, [this](const auto& blocks, const auto& resident) {
@@ -86,6 +89,8 @@ class Planner {
         buffer_of_[uz(id)] = add_buffer(std::move(buffer), tensor.is_constant());
       }
       buffer_of_[uz(slice)] = buffer_of_[uz(id)];
+      keep(slice);
+      keep(id);
       if (placement) sliced_.insert(buffer_of_[uz(id)]);
     };
     for (const int id : graph_.inputs) bind(id);
@@ -94,11 +99,19 @@ class Planner {
       bind(node.predicate);
       if (node.kind->is_view) {
         buffer_of_[uz(node.outputs[0])] = buffer_of_[uz(node.inputs[0])];
+        keep(node.outputs[0]);
       } else {
         for (const int id : node.outputs) bind(id);
       }
     }
     for (const int id : graph_.outputs) bind(id);  // a constant that is a graph output
+  }
+
+  void keep(int id) {
+    if (!graph_.tensor(id).is_kept) return;
+    const int buffer = buffer_of_[uz(id)];
+    CLGPU_CHECK(!static_[uz(buffer)]);
+    plan_.buffers[uz(buffer)].place = Buffer::Place::kKept;
   }
 
   int add_buffer(Buffer buffer, bool is_static) {
@@ -132,6 +145,9 @@ class Planner {
       const bool known = buffer.upload != nullptr;
       scratch.push_back(add_buffer(std::move(buffer), known));
       if (s.transient) transient.insert(scratch.back());
+      if (!s.remembers) continue;
+      plan_.reuse.state = scratch.back();
+      changed_ = buffer_of_[uz(node.outputs.back())];
     }
     std::vector<Step> steps;
     for (const kernel::Launch& launch : candidate.launches) {
@@ -160,6 +176,7 @@ class Planner {
     const int begin = static_cast<int>(plan_.run.size());
     separate(steps, scratch, transient);
     if (decides >= 0) {
+      if (decides == changed_) plan_.reuse.launches += static_cast<int>(plan_.run.size()) - begin;
       for (std::size_t i = uz(begin); i < plan_.run.size(); ++i) {
         Step& step = plan_.run[i];
         step.launch.only_if({Operand::Kind::kPredicate, 0, false, true},
@@ -402,6 +419,7 @@ class Planner {
     for (std::size_t i = 0; i < plan_.buffers.size(); ++i) {
       const Buffer::Place place = plan_.buffers[i].place;
       if (static_[i] || place == Buffer::Place::kHost || place == Buffer::Place::kCarried) continue;
+      if (place == Buffer::Place::kKept) continue;
       if (lifetimes[i].last < lifetimes[i].first) {
         plan_.buffers[i].place = Buffer::Place::kNowhere;
         continue;
@@ -469,7 +487,7 @@ class Planner {
 
   std::int64_t peak() const {
     return std::max(load_peak(plan_), plan_.weights_bytes + plan_.arena_bytes) +
-           plan_.carried_bytes;
+           plan_.carried_bytes + plan_.kept_bytes;
   }
 
   bool exceeds_budget() const {
@@ -479,7 +497,7 @@ class Planner {
 
   // The peak if these were the arena's blocks, and only these weights were kept.
   std::int64_t peak_of(const std::vector<Block>& blocks, const std::vector<bool>& resident) {
-    std::int64_t bytes = lay_out(blocks, limits()).total();
+    std::int64_t bytes = lay_out(blocks, limits()).total() + plan_.kept_bytes;
     std::vector<std::size_t> streamed;
     for (std::size_t i = 0; i < resident.size(); ++i) {
       if (plan_.buffers[i].place != Buffer::Place::kWeights) continue;
@@ -501,6 +519,7 @@ class Planner {
   const Broken& broken_;
   Plan plan_;
   std::vector<int> buffer_of_;  // tensor -> buffer
+  int changed_ = -1;            // buffer that says which launches of plan_.reuse run
   std::map<int, int> any_of_;   // buffer of a predicate -> of the one element that stands for it
   std::vector<InPlace> in_place_;
   std::int64_t overwritten_bytes_ = 0;  // of buffers that in_place_ has saved

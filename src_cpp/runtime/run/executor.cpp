@@ -1,9 +1,11 @@
 #include "runtime/run/executor.hpp"
 
 #include <algorithm>
+#include <array>
 #include <set>
 #include <tuple>
 
+#include "base/finally.hpp"
 #include "base/half.hpp"
 #include "base/index.hpp"
 #include "kernel/macros.hpp"
@@ -149,8 +151,9 @@ Executor::~Executor() {
 
 void Executor::allocate_rest() {
   for (std::size_t i = 0; i < plan_.buffers.size(); ++i) {
-    if (plan_.buffers[i].place == Buffer::Place::kWeights && !buffers_[i])
-      allocate(static_cast<int>(i));
+    const Buffer::Place place = plan_.buffers[i].place;
+    const bool stays = place == Buffer::Place::kWeights || place == Buffer::Place::kKept;
+    if (stays && !buffers_[i]) allocate(static_cast<int>(i));
   }
 }
 
@@ -169,6 +172,7 @@ std::vector<int> Executor::carried_numbers() const {
 }
 
 void Executor::without_traces(const std::function<void()>& launching) {
+  const Finally forget([this] { forget_kept(); });
   if (plan_.carries.empty()) return launching();
   const auto turn = carried_->take_turn();
   CarriedSet::Aside aside(*carried_, carried_numbers(), queue_);
@@ -374,6 +378,7 @@ void Executor::launch(const BoundLaunch& bound, const cl::QueueHandle& queue, cl
 }
 
 void Executor::launch_all(Recording* recording) {
+  remind();
   for (std::size_t i = 0; i < launches_.size(); ++i) {
     if (mover_ != nullptr)
       mover_->before(static_cast<int>(i), queue_, mover_->queue(recording), recording);
@@ -386,6 +391,31 @@ void Executor::launch_all(Recording* recording) {
   }
   if (mover_ != nullptr)
     mover_->before(static_cast<int>(launches_.size()), queue_, mover_->queue(recording), recording);
+}
+
+// An inference that ends early leaves what it has changed; then zeros are written before the next.
+void Executor::remind() {
+  const int state = plan_.reuse.state;
+  if (state < 0 || remembers_.exchange(true)) return;
+  const std::vector<std::uint8_t> zeros(uz(plan_.buffers[uz(state)].bytes));
+  try {
+    write(state, zeros.data(), zeros.size(), true);
+  } catch (...) {
+    forget_kept();
+    throw;
+  }
+}
+
+Executor::Reused Executor::reused() {
+  const std::lock_guard<std::mutex> lock(busy_);
+  const int state = plan_.reuse.state;
+  if (state < 0) return {};
+  std::array<std::int64_t, 4> values{};
+  cl::check(context_->api().clEnqueueReadBuffer(queue_.get(), memory(state), cl::CL_TRUE, 0,
+                                                sizeof values, values.data(), 0, nullptr, nullptr),
+            "clEnqueueReadBuffer", plan_.buffers[uz(state)].name);
+  return {values[1],
+          values[3] > 0 ? static_cast<double>(values[2]) / static_cast<double>(values[3]) : 0};
 }
 
 void Executor::finish(const char* where) {
@@ -550,6 +580,7 @@ cl::EventHandle Executor::mark(const std::vector<cl::cl_event>& events) {
 // The enqueued commands still read and write the caller's memory. The next run sets up all
 // transfers again, wherever this one has stopped.
 void Executor::abandon_run() noexcept {
+  forget_kept();
   finish_all();
   transfers_.forget();
 }

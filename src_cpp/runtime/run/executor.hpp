@@ -1,6 +1,7 @@
 // Runs a plan on a device. Everything is created in the constructor; run() only enqueues.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
@@ -118,6 +119,17 @@ class Executor {
                           const std::vector<void*>& outputs);
   /// Waits for all that was enqueued.
   void settle() noexcept;
+  /// The next inference computes everything, as if it were the first (plan::Reuse). Thread-safe,
+  /// also during run().
+  void forget_kept() { remembers_ = false; }
+
+  /// Of all inferences so far, without those that were forgotten before they ended.
+  struct Reused {
+    std::int64_t inferences = 0;
+    double computed = 0;  ///< share of the arithmetic of plan().reuse's launches that they ran
+  };
+  /// Waits for inferences in flight. Zeros if nothing is reused.
+  Reused reused();
 
   /// Seconds per inference with many in flight: the launches of `runs` inferences are enqueued back
   /// to back, without transfers, and waited for once. They compute with the contents of the arena.
@@ -178,6 +190,8 @@ class Executor {
   void leave_chains(ChainVerdict verdict);
   void store_verdict(const std::string& verdict);
   void clear_counters();
+  /// Before the launches of an inference: tells them to compute everything, if they have to.
+  void remind();
   void run_load_steps();
   /// Launches each distinct kernel once: all, or those that must be tried.
   void warm_up_kernels(bool all);
@@ -219,6 +233,9 @@ class Executor {
   // Set before an object that is a kernel argument is created or released, and cleared when all
   // arguments are set: whatever fails in between, no launch uses a released object.
   bool stale_ = false;
+  // Whether what launches remember of earlier inferences (plan::Reuse::state) is true: all launches
+  // of the last inference have been enqueued, and none is known to have failed.
+  std::atomic<bool> remembers_{false};
   std::unique_ptr<Mover> mover_;  // null if nothing moves
   Transfers transfers_;
   std::shared_ptr<Recorder> recorder_;

@@ -162,6 +162,7 @@ void Executor::try_chains() {
 }
 
 void Executor::launch_chained() {
+  remind();
   for (std::size_t i = 0; i < launches_.size();) {
     const std::size_t next = chains_->launch(i, queue_);
     if (next == i) {

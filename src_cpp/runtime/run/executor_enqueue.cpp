@@ -30,6 +30,7 @@ cl::EventHandle Executor::enqueue_all(Up up, Down down) {
     // Another queue can wait only for commands that were flushed.
     cl::check(api.clFlush(queue_.get()), "clFlush", "the queue of launches");
   } catch (...) {
+    forget_kept();
     finish_all();
     if (done != nullptr) api.clReleaseEvent(done);
     throw;

@@ -88,6 +88,7 @@ std::shared_ptr<Stream> Stream::make(std::shared_ptr<cl::Context> context,
   std::vector<std::shared_ptr<Flight>> flights;
   for (int i = 0; i < stream->lanes(); ++i) flights.push_back(stream->start(inputs, outputs));
   for (const auto& flight : flights) flight->wait();
+  stream->executor_->forget_kept();  // zeros are no input of the application
   return stream;
 }
 
@@ -256,7 +257,9 @@ void Stream::hop(Flight& flight, Lane& lane) {
 
 void Stream::wait(const std::shared_ptr<const cl::EventHandle>& event) const {
   const cl::cl_event done = event->get();
-  cl::check(context_->api().clWaitForEvents(1, &done), "clWaitForEvents", "an inference in flight");
+  const cl::cl_int code = context_->api().clWaitForEvents(1, &done);
+  if (code != cl::CL_SUCCESS) executor_->forget_kept();
+  cl::check(code, "clWaitForEvents", "an inference in flight");
 }
 
 }  // namespace clgpu::runtime
