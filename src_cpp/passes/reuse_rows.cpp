@@ -1,11 +1,10 @@
 #include "passes/reuse_rows.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
-#include <optional>
-#include <set>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "base/index.hpp"
 #include "ops/families/concatenation.hpp"
@@ -240,20 +239,17 @@ class Reuser {
     size = static_cast<int>(ops::round_up(size, unit));
     if (size >= height) return;
     std::vector<RowRange> bands;
+    std::vector<Reach> reaches;
     double sum = 0;
     for (int first = 0; first < height; first += size) {
-      const int end = std::min(first + size, height);
-      Reach reach(sources_.size());
-      for (int row = first; row < end; ++row) join(reach, rows[uz(row)]);
+      bands.push_back({first, std::min(first + size, height)});
+      Reach& reach = reaches.emplace_back(sources_.size());
+      for (int row = first; row < bands.back().end; ++row) join(reach, rows[uz(row)]);
       sum += share(reach);
-      bands.push_back({first, end});
     }
     if (sum > kMostReach * static_cast<double>(bands.size())) return;
-    for (const RowRange& band : bands) {
-      Reach reach(sources_.size());
-      for (int row = band.first; row < band.end; ++row) join(reach, rows[uz(row)]);
-      blocks_of_[n].push_back(block(reach, flops_of(node) * band.count() / height));
-    }
+    for (std::size_t b = 0; b < bands.size(); ++b)
+      blocks_of_[n].push_back(block(reaches[b], flops_of(node) * bands[b].count() / height));
     bands_[n] = std::move(bands);
   }
 

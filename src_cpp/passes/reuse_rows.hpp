@@ -17,9 +17,9 @@ struct ReuseWish {
 
 /// The nodes that depend on inputs which the application sets (ir::Tensor::is_fed), and on nothing
 /// else that changes, read copies of these inputs that are kept: a row of a copy is renewed when an
-/// element of it differs by more than the tolerance (ops::HeldRowsAttrs). So results are those of the
-/// copies. The nodes run only if rows that they depend on were renewed (ir::Node::predicate); nodes
-/// of images whose rows need few rows of the inputs are divided into bands, each with its own
+/// element of it differs by more than the tolerance (ops::HeldRowsAttrs). So results are those of
+/// the copies. The nodes run only if rows that they depend on were renewed (ir::Node::predicate);
+/// nodes of images whose rows need few rows of the inputs are divided into bands, each with its own
 /// predicate, which write to their places in a whole tensor that is kept. Tensors are also kept
 /// where a reader may run when their writer does not.
 void reuse_rows(ir::Graph& graph, const ReuseWish& wish, const DeviceInfo& device);

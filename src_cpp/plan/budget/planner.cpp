@@ -272,6 +272,7 @@ class Planner {
       const auto is_result = [&](const Transfer& t) { return t.buffer == result; };
       const bool is_shared =
           static_[uz(result)] || plan_.buffers[uz(result)].carried >= 0 ||
+          plan_.buffers[uz(result)].place == Buffer::Place::kKept ||
           std::any_of(plan_.downloads.begin(), plan_.downloads.end(), is_result) ||
           std::any_of(plan_.uploads.begin(), plan_.uploads.end(), is_result);
       if (buffer < 0 && !is_shared) buffer = result;  // nobody needs the old value
