@@ -54,13 +54,18 @@ def main(words=None):
             lacking[version] = str(reason)
     tell(f"Python {', '.join(pythons) or 'none'}; not here: {', '.join(lacking) or 'none'}")
     wheels, failed = [], []
+
+    def fails(what):
+        failed.append(what)
+        tell(what)  # now, and again at the end
+
     for arch in arguments.arch:
         for version, python in pythons.items():
             begin = time.monotonic()
             try:
                 wheel = build_wheel.make(python, arch, arguments.glibc, arguments.out)
             except SystemExit as error:
-                failed.append(f"{version} {arch}: {error}")
+                fails(f"{version} {arch}: {error}")
                 continue
             seconds = time.monotonic() - begin
             wheels.append(wheel)
@@ -69,7 +74,7 @@ def main(words=None):
                 try:
                     tell(use(python, wheel))
                 except SystemExit as error:
-                    failed.append(f"{wheel.name} was built, and does not work: {error}")
+                    fails(f"{wheel.name} was built, and does not work: {error}")
     for line in report(wheels, lacking, failed, arguments):
         print(line)
     if lacking or failed:
@@ -180,7 +185,8 @@ def use(python, wheel):
         model = Path(folder, "model.tflite")
         build_wheel.run([ours, ROOT / "tests/wheel/model.py", model])
         smoke = [ours, "-I", ROOT / "tests/wheel/smoke.py", model]
-        return build_wheel.run(smoke, cwd=folder).strip()
+        told = build_wheel.run(smoke, cwd=folder).strip()
+        return "\n".join(line for line in told.splitlines() if not line.startswith("INFO:"))
 
 
 def report(wheels, lacking, failed, arguments):
