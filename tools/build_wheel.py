@@ -131,14 +131,17 @@ def toolchain(target):
 def build(python, facts, core, target, folder):
     """Path of a wheel for any Linux of the architecture."""
     soabi = re.sub(r"-(x86_64|aarch64)-", f"-{target.arch}-", facts["soabi"])
+    # One folder for each Python: scikit-build-core empties a folder that another Python has used.
+    work = ROOT / f"build/wheel/{soabi}-glibc{target.glibc}"
     defines = {
         **toolchain(target),
         "CLGPU_COMPILED": core,
         "PYBIND11_USE_CROSSCOMPILING": "ON",
     }
+    if flags := debian_headers(facts["pyconfig"], target.arch, f"{work}-headers"):
+        defines["CMAKE_CXX_FLAGS"] = flags
     settings = {f"cmake.define.{name}": str(value) for name, value in defines.items()}
-    # One folder for each Python: scikit-build-core empties a folder that another Python has used.
-    settings["build-dir"] = str(ROOT / f"build/wheel/{soabi}-glibc{target.glibc}")
+    settings["build-dir"] = str(work)
     environment = {
         "PATH": f"{Path(python).parent}{os.pathsep}{os.environ['PATH']}",  # has cmake and ninja
         "_PYTHON_HOST_PLATFORM": f"linux-{target.arch}",
@@ -149,13 +152,36 @@ def build(python, facts, core, target, folder):
     return wheel
 
 
+def debian_headers(pyconfig, arch, folder):
+    """Flags for the compiler where Debian's pyconfig.h includes another of the architecture.
+
+    That one lies in /usr/include, which is not searched, as the C library's headers of this system
+    are there, too. Of another architecture there is none: see check_sizes.
+    """
+    real = real_pyconfig(pyconfig)
+    if real == Path(pyconfig):
+        return ""
+    copy = Path(folder, f"{arch}-linux-gnu", real.parent.name, real.name)
+    copy.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy2(real, copy)  # with its time, so that nothing is compiled again
+    return f"-isystem {folder}"
+
+
+def real_pyconfig(pyconfig):
+    """The file that has the facts: Debian's pyconfig.h includes one for each architecture."""
+    path = Path(pyconfig)
+    included = rf"^\s*#\s*include <({platform.machine()}-linux-gnu/\S+/pyconfig\.h)>"
+    found = re.search(included, path.read_text(encoding="utf-8"), re.MULTILINE)
+    return path.parent.parent / found[1] if found else path
+
+
 def check_sizes(pyconfig, target, folder):
     """Stop unless the types of the architecture have the sizes in the headers of this Python.
 
     Python's public headers take these from pyconfig.h, and nothing else that may differ between
     systems with the same C library.
     """
-    text = Path(pyconfig).read_text(encoding="utf-8")
+    text = real_pyconfig(pyconfig).read_text(encoding="utf-8")
     names = {"size_t": "size_t", "void_p": "void*", "wchar_t": "wchar_t", "pid_t": "pid_t"}
     names.update({"off_t": "off_t", "time_t": "time_t", "uintptr_t": "uintptr_t", "short": "short"})
     names.update({n.replace(" ", "_"): n for n in ("int", "long", "long long", "float", "double")})
@@ -165,6 +191,8 @@ def check_sizes(pyconfig, target, folder):
         kind = names.get(name if name in names else name.lower())
         if kind:
             lines.append(f'static_assert({what.lower()}({kind}) == {value}, "{kind}");')
+    if not any("sizeof(void*)" in line for line in lines):
+        fail(f"{pyconfig} does not have the sizes of types, which are compared.")
     source = folder / "sizes.cpp"
     source.write_text("\n".join(lines) + "\n")
     target = f"{target.arch}-linux-gnu.{target.glibc}"
