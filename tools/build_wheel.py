@@ -113,9 +113,16 @@ def build_core(target):
     defines = {**toolchain(target), "CMAKE_BUILD_TYPE": "Release", "CLGPU_BUILD_PYTHON": "OFF"}
     settings = [f"-D{name}={value}" for name, value in defines.items()]
     tools = {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    drop_unfinished(folder)
     run(["cmake", "-S", ROOT, "-B", folder, "-G", "Ninja", *settings], tools, show=True)
     run(["cmake", "--build", folder, "--target", "clgpu_objects"], tools, show=True)
     return folder
+
+
+def drop_unfinished(folder):
+    """Delete a build folder that CMake has not finished: it keeps answers of interrupted tests."""
+    if (folder / "CMakeCache.txt").exists() and not (folder / "build.ninja").exists():
+        shutil.rmtree(folder)
 
 
 def toolchain(target):
@@ -142,6 +149,7 @@ def build(python, facts, core, target, folder):
         defines["CMAKE_CXX_FLAGS"] = flags
     settings = {f"cmake.define.{name}": str(value) for name, value in defines.items()}
     settings["build-dir"] = str(work)
+    drop_unfinished(work)
     environment = {
         "PATH": f"{Path(python).parent}{os.pathsep}{os.environ['PATH']}",  # has cmake and ninja
         "_PYTHON_HOST_PLATFORM": f"linux-{target.arch}",

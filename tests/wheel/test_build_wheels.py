@@ -163,3 +163,14 @@ def test_it_starts_as_make_starts_it():
     tool = [sys.executable, str(root / "tools/build_wheels.py"), "--help"]
     told = build_wheel.run(tool, {"PATH": os.defpath})
     assert "--pythons" in told
+
+
+def test_a_configuration_that_was_interrupted_begins_anew(tmp_path):
+    (tmp_path / "CMakeCache.txt").touch()
+    (tmp_path / "build.ninja").touch()
+    build_wheel.drop_unfinished(tmp_path)
+    assert tmp_path.exists()
+    (tmp_path / "build.ninja").unlink()
+    build_wheel.drop_unfinished(tmp_path)
+    assert not tmp_path.exists()
+    build_wheel.drop_unfinished(tmp_path)
