@@ -8,6 +8,7 @@
 #   make bench [ARGS="nets"]        the measurements
 #   make docs                      the documentation as a site, build/site/index.html
 #   make wheel                     a wheel for this Python and systems with glibc 2.17 or newer
+#   make wheels                    those of a release: each CPython, x86-64 and ARM64, see docs/wheels.md
 #   make aar ARGS="--litert-api FILE"   the library for Android apps, see docs/android.md
 #   make lint                       format, lint and type checks
 #   make clean                      remove what the above made
@@ -15,7 +16,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 MODEL ?= build/mobilenet_v1.tflite
 
-.PHONY: demo test test-all sanitize test-limits test-limits-sample arm64 bench docs wheel aar lint clean
+.PHONY: demo test test-all sanitize test-limits test-limits-sample arm64 bench docs wheel wheels aar lint clean
 .SILENT:
 
 demo:
@@ -79,6 +80,10 @@ docs:
 wheel:
 	$(PYTHON) tools/setup_env.py wheel
 	$(BIN)/python tools/build_wheel.py $(ARGS)
+
+wheels:
+	$(PYTHON) tools/setup_env.py wheel
+	$(BIN)/python tools/build_wheels.py $(ARGS)
 
 # What it takes is what wheels take: cmake, ninja and pyelftools.
 aar:

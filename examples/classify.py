@@ -33,7 +33,7 @@ def classify(runner: clgpu_delegate.Runner, picture: media.Image.Image) -> media
 def main(arguments: list[str] | None = None) -> None:
     """Print the best classes of a picture."""
     parser = argparse.ArgumentParser(prog="python -m examples.classify")
-    parser.add_argument("picture", help="a file, or camera:0")
+    parser.add_argument("picture", help="a file, camera:0, or camera:clip.mp4")
     parser.add_argument("model", help="a .tflite file")
     parser.add_argument("labels", help="a text file with a class on each line")
     parser.add_argument("--top", type=int, default=5, help="how many classes to print")

@@ -67,7 +67,7 @@ def draw(picture: media.Image.Image, found: list[tuple[float, media.Array]]) -> 
 def main(arguments: list[str] | None = None) -> None:
     """Find the faces of a file or a camera."""
     parser = argparse.ArgumentParser(prog="python -m examples.detect")
-    parser.add_argument("picture", help="a file, or camera:0")
+    parser.add_argument("picture", help="a file, camera:0, or camera:clip.mp4")
     parser.add_argument("--out", help="where to write the picture with its boxes")
     parser.add_argument("--model", help="the detector's .tflite file")
     parser.add_argument("--device", default="", help="part of a device's name, or its index")

@@ -26,19 +26,29 @@ def packaged(package: str, path: str, install: str) -> Path:
 
 
 def pictures(source: str) -> Iterator[Image.Image]:
-    """The picture of a file, or those of a camera, such as ``camera:0``, without an end."""
-    kind, _, number = source.partition(":")
+    """The picture of a file, or those of a camera (``camera:0``) or a video (``camera:clip.mp4``).
+
+    Raises
+    ------
+    SystemExit
+        If the camera gives no picture, or OpenCV, which cameras alone need, is not installed.
+    """
+    kind, _, name = source.partition(":")
     if kind != "camera":
         yield ImageOps.exif_transpose(Image.open(source)).convert("RGB")  # as it was taken
         return
-    import cv2  # noqa: PLC0415  # cameras alone need OpenCV
+    try:
+        import cv2  # noqa: PLC0415
+    except ImportError:
+        raise SystemExit("cameras need OpenCV; try: pip install opencv-python") from None
 
-    camera = cv2.VideoCapture(int(number or 0))
-    while camera.isOpened():
-        is_good, picture = camera.read()
-        if not is_good:
-            break
+    camera = cv2.VideoCapture(int(name or 0) if not name or name.isdigit() else name)
+    is_good, picture = camera.read()
+    if not is_good:
+        raise SystemExit(f"{source} gives no pictures: is there such a camera, and is it free?")
+    while is_good:
         yield Image.fromarray(picture[..., ::-1])
+        is_good, picture = camera.read()
 
 
 def scaled(picture: Image.Image, height: int, width: int, low: float, high: float) -> Array:

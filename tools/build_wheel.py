@@ -19,6 +19,7 @@ import sys
 import tempfile
 import zipfile
 from pathlib import Path
+from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 ARCHITECTURES = ("x86_64", "aarch64")
@@ -26,6 +27,7 @@ ARCHITECTURES = ("x86_64", "aarch64")
 NEEDED = ("libc.so.6", "libdl.so.2", "libm.so.6", "libpthread.so.0")
 EXPORTS = {"_core": "exports_python.map", "libLiteRtGpuAccelerator": "exports_litert.map"}
 LOADERS = {"x86_64": "ld-linux-x86-64.so.2", "aarch64": "ld-linux-aarch64.so.1"}
+
 
 # Run by the Python that the wheel is for.
 FACTS = """
@@ -46,24 +48,39 @@ build_wheel(*json.load(sys.stdin))
 """
 
 
+class Target(NamedTuple):
+    """What is compiled for."""
+
+    arch: str
+    glibc: str
+
+
 def main() -> None:
     arguments = parse()
-    work = ROOT / "build" / "wheel"
-    work.mkdir(parents=True, exist_ok=True)
-    python = prepare(arguments.python, work) if arguments.python else sys.executable
-    facts = json.loads(run([python, "-c", FACTS]))
-    if facts["implementation"] != "cpython" or facts["bits"] != 64:
-        fail(f"{python} is not a 64-bit CPython, and there are wheels for no other.")
-    with tempfile.TemporaryDirectory(dir=work) as folder:
-        raw = build(python, facts, arguments, Path(folder))
-        if arguments.arch != platform.machine():
-            check_sizes(facts["pyconfig"], arguments, Path(folder))
-        wheel = repair(raw, arguments.out)
-    check(wheel, arguments)
+    wheel = make(arguments.python or sys.executable, arguments.arch, arguments.glibc, arguments.out)
     with zipfile.ZipFile(wheel) as archive:
         unpacked = sum(entry.file_size for entry in archive.infolist())
     print(f"{wheel.stat().st_size / 1e6:.2f} MB, unpacked {unpacked / 1e6:.2f} MB")
     print(wheel)
+
+
+def make(python, arch, glibc, out):
+    """Build and check a wheel; return its path in the folder ``out``."""
+    target = Target(arch, glibc)
+    work = ROOT / "build" / "wheel"
+    work.mkdir(parents=True, exist_ok=True)
+    if python != sys.executable:
+        python = prepare(python, work)
+    facts = json.loads(run([python, "-c", FACTS]))
+    if facts["implementation"] != "cpython" or facts["bits"] != 64:
+        fail(f"{python} is not a 64-bit CPython, and there are wheels for no other.")
+    with tempfile.TemporaryDirectory(dir=work) as folder:
+        raw = build(python, facts, build_core(target), target, Path(folder))
+        if arch != platform.machine():
+            check_sizes(facts["pyconfig"], target, Path(folder))
+        wheel = repair(raw, out)
+    check(wheel, target)
+    return wheel
 
 
 def parse():
@@ -90,23 +107,52 @@ def prepare(python, work):
     return str(work / name / "bin" / "python")
 
 
-def build(python, facts, arguments, folder):
-    """Path of a wheel for any Linux of the architecture."""
-    soabi = re.sub(r"-(x86_64|aarch64)-", f"-{arguments.arch}-", facts["soabi"])
-    defines = {
+def build_core(target):
+    """Build folder of what is the same for each Python of an architecture: compiled once."""
+    folder = ROOT / f"build/wheel/core-{target.arch}-glibc{target.glibc}"
+    defines = {**toolchain(target), "CMAKE_BUILD_TYPE": "Release", "CLGPU_BUILD_PYTHON": "OFF"}
+    settings = [f"-D{name}={value}" for name, value in defines.items()]
+    tools = {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    drop_unfinished(folder)
+    run(["cmake", "-S", ROOT, "-B", folder, "-G", "Ninja", *settings], tools, show=True)
+    run(["cmake", "--build", folder, "--target", "clgpu_objects"], tools, show=True)
+    return folder
+
+
+def drop_unfinished(folder):
+    """Delete a build folder that CMake has not finished: it keeps answers of interrupted tests."""
+    if (folder / "CMakeCache.txt").exists() and not (folder / "build.ninja").exists():
+        shutil.rmtree(folder)
+
+
+def toolchain(target):
+    return {
         "CMAKE_TOOLCHAIN_FILE": ROOT / "src_cpp/cmake/linux-zig.cmake",
         "CLGPU_ZIG": zig(),
-        "CLGPU_ARCH": arguments.arch,
-        "CLGPU_GLIBC": arguments.glibc,
+        "CLGPU_ARCH": target.arch,
+        "CLGPU_GLIBC": target.glibc,
         "CLGPU_PRECOMPILE": "ON",
+    }
+
+
+def build(python, facts, core, target, folder):
+    """Path of a wheel for any Linux of the architecture."""
+    soabi = re.sub(r"-(x86_64|aarch64)-", f"-{target.arch}-", facts["soabi"])
+    # One folder for each Python: scikit-build-core empties a folder that another Python has used.
+    work = ROOT / f"build/wheel/{soabi}-glibc{target.glibc}"
+    defines = {
+        **toolchain(target),
+        "CLGPU_COMPILED": core,
         "PYBIND11_USE_CROSSCOMPILING": "ON",
     }
+    if flags := debian_headers(facts["pyconfig"], target.arch, f"{work}-headers"):
+        defines["CMAKE_CXX_FLAGS"] = flags
     settings = {f"cmake.define.{name}": str(value) for name, value in defines.items()}
-    # One folder for each Python: scikit-build-core empties a folder that another Python has used.
-    settings["build-dir"] = str(ROOT / f"build/wheel/{soabi}-glibc{arguments.glibc}")
+    settings["build-dir"] = str(work)
+    drop_unfinished(work)
     environment = {
         "PATH": f"{Path(python).parent}{os.pathsep}{os.environ['PATH']}",  # has cmake and ninja
-        "_PYTHON_HOST_PLATFORM": f"linux-{arguments.arch}",
+        "_PYTHON_HOST_PLATFORM": f"linux-{target.arch}",
         "SETUPTOOLS_EXT_SUFFIX": f".{soabi}.so",
     }
     run([python, "-c", BUILD], environment, text=json.dumps([str(folder), settings]), show=True)
@@ -114,13 +160,36 @@ def build(python, facts, arguments, folder):
     return wheel
 
 
-def check_sizes(pyconfig, arguments, folder):
+def debian_headers(pyconfig, arch, folder):
+    """Flags for the compiler where Debian's pyconfig.h includes another of the architecture.
+
+    That one lies in /usr/include, which is not searched, as the C library's headers of this system
+    are there, too. Of another architecture there is none: see check_sizes.
+    """
+    real = real_pyconfig(pyconfig)
+    if real == Path(pyconfig):
+        return ""
+    copy = Path(folder, f"{arch}-linux-gnu", real.parent.name, real.name)
+    copy.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy2(real, copy)  # with its time, so that nothing is compiled again
+    return f"-isystem {folder}"
+
+
+def real_pyconfig(pyconfig):
+    """The file that has the facts: Debian's pyconfig.h includes one for each architecture."""
+    path = Path(pyconfig)
+    included = rf"^\s*#\s*include <({platform.machine()}-linux-gnu/\S+/pyconfig\.h)>"
+    found = re.search(included, path.read_text(encoding="utf-8"), re.MULTILINE)
+    return path.parent.parent / found[1] if found else path
+
+
+def check_sizes(pyconfig, target, folder):
     """Stop unless the types of the architecture have the sizes in the headers of this Python.
 
     Python's public headers take these from pyconfig.h, and nothing else that may differ between
     systems with the same C library.
     """
-    text = Path(pyconfig).read_text(encoding="utf-8")
+    text = real_pyconfig(pyconfig).read_text(encoding="utf-8")
     names = {"size_t": "size_t", "void_p": "void*", "wchar_t": "wchar_t", "pid_t": "pid_t"}
     names.update({"off_t": "off_t", "time_t": "time_t", "uintptr_t": "uintptr_t", "short": "short"})
     names.update({n.replace(" ", "_"): n for n in ("int", "long", "long long", "float", "double")})
@@ -130,9 +199,11 @@ def check_sizes(pyconfig, arguments, folder):
         kind = names.get(name if name in names else name.lower())
         if kind:
             lines.append(f'static_assert({what.lower()}({kind}) == {value}, "{kind}");')
+    if not any("sizeof(void*)" in line for line in lines):
+        fail(f"{pyconfig} does not have the sizes of types, which are compared.")
     source = folder / "sizes.cpp"
     source.write_text("\n".join(lines) + "\n")
-    target = f"{arguments.arch}-linux-gnu.{arguments.glibc}"
+    target = f"{target.arch}-linux-gnu.{target.glibc}"
     run([zig(), "c++", "-target", target, "-std=c++17", "-c", source, "-o", folder / "sizes.o"])
 
 
@@ -146,15 +217,15 @@ def repair(raw, out):
     return Path(shutil.move(wheel, out / wheel.name))  # also works across disks
 
 
-def check(wheel, arguments):
+def check(wheel, target):
     """Stop unless the libraries are the two of the package, and what the wheel's name says."""
     with zipfile.ZipFile(wheel) as archive, tempfile.TemporaryDirectory() as folder:
         found = [name for name in archive.namelist() if ".so" in Path(name).suffixes]
         libraries = {Path(name).name.split(".")[0]: name for name in found}
         if len(found) != len(EXPORTS) or set(libraries) != set(EXPORTS):
             fail(f"{wheel} has the libraries {', '.join(found)}; expected: {', '.join(EXPORTS)}.")
-        needed = ",".join((*NEEDED, LOADERS[arguments.arch]))
-        gates = ["--machine", arguments.arch, "--needed", needed, "--glibc", arguments.glibc]
+        needed = ",".join((*NEEDED, LOADERS[target.arch]))
+        gates = ["--machine", target.arch, "--needed", needed, "--glibc", target.glibc]
         for name, exports in EXPORTS.items():
             path = archive.extract(libraries[name], folder)
             symbols = ["--exports", ROOT / "src_cpp/cmake" / exports]
@@ -169,11 +240,11 @@ def zig():
     return str(Path(ziglang.__file__).parent / "zig")
 
 
-def run(command, environment=None, text=None, show=False):
+def run(command, environment=None, text=None, show=False, cwd=ROOT):
     """Run a command and return its output; on failure show the output."""
     result = subprocess.run(
         [str(part) for part in command],
-        cwd=ROOT,
+        cwd=cwd,
         env={**os.environ, **(environment or {})},
         input=text,
         stdout=None if show else subprocess.PIPE,

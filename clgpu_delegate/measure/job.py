@@ -6,8 +6,10 @@ process, memory is counted per process, and a driver that crashes ends one measu
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
+import re
 import resource
 import subprocess
 import sys
@@ -151,7 +153,12 @@ def _measured(job: Job) -> tuple[dict[str, Any], list[inference.Array]]:
 
 
 def _host_bytes() -> int:
-    """The most memory that this process has had."""
+    """The most memory that this program has had."""
+    # Not of getrusage, which counts the memory that the parent had when it started the program.
+    with contextlib.suppress(OSError):
+        status = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
+        if found := re.search(r"^VmHWM:\s+(\d+) kB$", status, re.MULTILINE):
+            return int(found[1]) * 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 

@@ -169,7 +169,7 @@ class Tuning(Shown):
                 layer.winner if layer.outcome != "left" else "not measured",
                 _microseconds(layer.default_seconds),
                 _microseconds(layer.winner_seconds),
-                f"{layer.gain:.2f}x",
+                f"{layer.gain:.2f}x" if layer.winner_seconds else "",
             )
             style = "yellow" if layer.outcome == "left" else ""
             table.add_row(*map(Text, cells), style=style)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import wave
 from pathlib import Path
 
@@ -91,6 +92,87 @@ def test_boxes_lie_where_the_detector_has_them(files, tmp_path, capsys, device):
     assert capsys.readouterr().out.count("% at") == 2
     drawn = np.asarray(Image.open(out))
     assert tuple(drawn[int(100 * first[1]), int(200 * 8.5 / 16)]) == (0, 255, 0)
+
+
+class Camera:
+    """OpenCV as far as the examples use it: frames from a list, and a window that is a list."""
+
+    def __init__(self, frames: list[np.ndarray], keys: str = ""):
+        self.frames, self.keys, self.shown, self.opened = frames, list(keys), [], []
+
+    def VideoCapture(self, name: int | str) -> Camera:
+        self.opened.append(name)
+        return self
+
+    def read(self) -> tuple[bool, np.ndarray | None]:
+        return (True, self.frames.pop(0)) if self.frames else (False, None)
+
+    def imshow(self, _window: str, picture: np.ndarray) -> None:
+        self.shown.append(picture.copy())
+
+    def waitKey(self, _wait_ms: int) -> int:
+        return ord(self.keys.pop(0)) if self.keys else -1
+
+
+def blue_frames(count: int) -> list[np.ndarray]:
+    """Pictures as cameras give them to OpenCV: rows, columns, and blue before green and red."""
+    frame = np.zeros((96, 128, 3), np.uint8)
+    frame[..., 0] = 255
+    return [frame.copy() for _ in range(count)]
+
+
+def test_boxes_of_a_camera_are_in_a_window(files, capsys, device, monkeypatch):
+    model = files("model.tflite", boxes_at({0: (2.0, [60, 60, 64, 64])}))
+    camera = Camera(blue_frames(3))
+    monkeypatch.setitem(sys.modules, "cv2", camera)
+    detect.main(["camera:1", "--model", model, "--device", device])
+    assert camera.opened == [1]
+    assert capsys.readouterr().out.count("88% at 0.25 0.25 0.75 0.75") == 3
+    assert len(camera.shown) == 3
+    for picture in camera.shown:
+        assert picture.shape == (96, 128, 3)
+        assert picture[48, 64].tolist() == [255, 0, 0], "blue, as it came"
+        assert picture[24, 64].tolist() == [0, 255, 0], "the upper edge of the box"
+        assert picture[6:22, 6:90, 2].max() > 100, "the frames per second, in yellow"
+
+
+def test_a_camera_ends_with_its_window(files, device, monkeypatch):
+    camera = Camera(blue_frames(9), keys="xq")
+    monkeypatch.setitem(sys.modules, "cv2", camera)
+    model = files("model.tflite", boxes_at({}))
+    with pytest.raises(SystemExit) as ended:
+        detect.main(["camera:0", "--model", model, "--device", device])
+    assert (ended.value.code, len(camera.shown)) == (None, 2)
+
+
+def test_a_video_is_a_camera(monkeypatch):
+    camera = Camera(blue_frames(2))
+    monkeypatch.setitem(sys.modules, "cv2", camera)
+    pixels = [picture.getpixel((5, 5)) for picture in media.pictures("camera:clip.mp4")]
+    assert (camera.opened, pixels) == (["clip.mp4"], [(0, 0, 255)] * 2)
+
+
+def test_a_camera_that_is_missing_is_told(monkeypatch):
+    monkeypatch.setitem(sys.modules, "cv2", Camera([]))
+    with pytest.raises(SystemExit, match="camera:7 gives no pictures: is there such a camera"):
+        list(media.pictures("camera:7"))
+    monkeypatch.setitem(sys.modules, "cv2", None)
+    with pytest.raises(SystemExit, match="cameras need OpenCV; try: pip install opencv-python"):
+        list(media.pictures("camera:0"))
+
+
+def test_a_video_of_opencv_itself_is_read(tmp_path):
+    cv2 = pytest.importorskip("cv2", reason="OpenCV is not installed")
+    path = str(tmp_path / "clip.avi")
+    writer = cv2.VideoWriter(path, cv2.VideoWriter_fourcc(*"MJPG"), 10, (128, 96))
+    if not writer.isOpened():
+        pytest.skip("this OpenCV writes no videos")
+    for frame in blue_frames(4):
+        writer.write(frame)
+    writer.release()
+    pixels = [picture.getpixel((64, 48)) for picture in media.pictures(f"camera:{path}")]
+    assert len(pixels) == 4
+    np.testing.assert_allclose(pixels, [(0, 0, 255)] * 4, atol=6)  # compressed
 
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason=f"there is no folder {SHARED}")

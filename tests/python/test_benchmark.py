@@ -42,6 +42,13 @@ def test_variants_stand_beside_the_stock_cpu(model):
     assert fp32["relative_l2_error"] < 1e-6 < fp16["relative_l2_error"] < 1e-2
 
 
+def test_memory_is_that_of_the_measured_process(model):
+    ballast = b"x" * 400_000_000  # some numbers count the memory of the parent, too
+    found = clgpu_delegate.benchmark(model, precisions=["fp32"], runs=1)
+    del ballast
+    assert all(m.host_bytes > 0 for m in found.measurements)
+
+
 def test_quantised_model_is_compared_with_the_reference_kernels(tmp_path, model):
     path = tmp_path / "int8.tflite"
     path.write_bytes(models.quantized())

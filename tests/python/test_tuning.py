@@ -319,6 +319,7 @@ def test_no_gain_is_told_where_each_layer_keeps_its_kernel():
     result = tuning.Tuning(layers=(left,), **facts, **times)
     assert (result.changed, result.gain) == (0, 1.0)
     assert str(result).endswith("d, fp32: 3.000 ms, with the default kernels")
+    assert "1.00x" not in str(result), "what was not measured has no gain"
     won = dataclasses.replace(left, winner="vec4", outcome="measured")
     result = tuning.Tuning(layers=(left, won), **{**facts, "used": True}, **times)
     assert (result.changed, result.gain) == (1, pytest.approx(1.5))
