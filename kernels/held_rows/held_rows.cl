@@ -13,7 +13,7 @@
 // Macros    WG          1..256    work-items of a work-group
 //           SRC_T       float|half|int|long|short|char|uchar    element type of src and held
 //           INTEGERS    0|1       1: of integers, whose tolerance is a number of steps
-//           TOLERANCE   number    the largest difference that is no change
+//           TOLERANCE   literal, 0 or more    the largest difference that is no change
 // Numerics  differences in float, or exact in integers; a NaN, and an infinity, always is a change
 #include "common/local.cl"
 #include "common/types.cl"

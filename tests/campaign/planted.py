@@ -479,8 +479,8 @@ FAULTS = (
     ),
     Fault(
         "src_cpp/runtime/run/executor.cpp",
-        "noexcept {\n  finish_all();\n  transfers_.forget();",
-        "noexcept {\n  transfers_.forget();",
+        "forget_kept();\n  finish_all();\n  transfers_.forget();",
+        "forget_kept();\n  transfers_.forget();",
         "commands of an inference that fails end before its error is told",
         (*_FOUND, *_FAULTS),
     ),
