@@ -10,6 +10,7 @@
 //           VEC  8|16        elements of a vector
 // Numerics  VEC partial sums in SUM_T, added pairwise at the end
 #include "common/types.cl"
+#include "common/vector_sum.cl"
 
 #define DOT_VEC CLGPU_CAT(SUM_T, VEC)
 #define DOT_LOAD(T, p, i) \
@@ -23,13 +24,6 @@
 #define DOT_A(v) (v)
 #define DOT_B(v) (v)
 #endif
-
-SUM_T dot_sum8(CLGPU_CAT(SUM_T, 8) v) {
-  const CLGPU_CAT(SUM_T, 4) half_sum = v.lo + v.hi;
-  const CLGPU_CAT(SUM_T, 2) quarter_sum = half_sum.lo + half_sum.hi;
-  return quarter_sum.x + quarter_sum.y;
-}
-SUM_T dot_sum16(CLGPU_CAT(SUM_T, 16) v) { return dot_sum8(v.lo + v.hi); }
 
 // The loops over a tile must be unrolled, or the accumulators end up in memory; not every compiler
 // unrolls them by itself (PoCL: eight times slower).
@@ -62,7 +56,7 @@ void dot_tile(__global const A_T *a, __global const B_T *b, int rows, int cols, 
   for (int i = 0; i < RM; ++i) {
 #pragma unroll
     for (int j = 0; j < RN; ++j) {
-      SUM_T sum = CLGPU_CAT(dot_sum, VEC)(acc[i * RN + j]);
+      SUM_T sum = CLGPU_CAT(sum_of, VEC)(acc[i * RN + j]);
       for (int t = k; t < depth; ++t) {
         const SUM_T left = LOAD(A_T, a_row[i], t), right = LOAD(B_T, b_row[j], t);
         sum += DOT_A(left) * DOT_B(right);

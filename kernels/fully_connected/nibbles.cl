@@ -14,14 +14,8 @@
 #include "common/epilogue.cl"
 #include "common/local.cl"
 #include "common/types.cl"
+#include "fully_connected/blocks.cl"
 
-#if BLOCKS
-#define BLOCK_SCALES_PARAM __global const float *block_scales,
-#define BLOCK_PARAM , int block
-#else
-#define BLOCK_SCALES_PARAM
-#define BLOCK_PARAM
-#endif
 #define SUM_OF(v) \
   ((((v).s0 + (v).s1) + ((v).s2 + (v).s3)) + (((v).s4 + (v).s5) + ((v).s6 + (v).s7)))
 

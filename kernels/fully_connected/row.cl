@@ -12,14 +12,8 @@
 // Numerics  4 vectors of 16 partial sums (float), added pairwise; then what vectors leave, and the bias
 #include "common/epilogue.cl"
 #include "common/types.cl"
-
-#if BLOCKS
-#define BLOCK_SCALES_PARAM __global const float *block_scales,
-#define BLOCK_PARAM , int block
-#else
-#define BLOCK_SCALES_PARAM
-#define BLOCK_PARAM
-#endif
+#include "common/vector_sum.cl"
+#include "fully_connected/blocks.cl"
 
 // A sum depends on the one before it, so the loop adds to four vectors in turns: STEP elements.
 #if PLANES
@@ -51,13 +45,6 @@
 #define ADD_REST(k) ADD_TO(first, k)
 #endif
 
-static inline float sum_of(float16 v) {
-  const float8 half_sum = v.lo + v.hi;
-  const float4 quarter_sum = half_sum.lo + half_sum.hi;
-  const float2 eighth_sum = quarter_sum.lo + quarter_sum.hi;
-  return eighth_sum.x + eighth_sum.y;
-}
-
 __kernel __attribute__((vec_type_hint(float16))) void fully_connected_row(
     __global const SRC_T *src,
     WEIGHTS_PARAM BLOCK_SCALES_PARAM BIAS_PARAM RESIDUAL_PARAM RESULT_PARAM int rows, int cols,
@@ -77,7 +64,7 @@ __kernel __attribute__((vec_type_hint(float16))) void fully_connected_row(
   for (; k + REST <= depth; k += REST) {
     ADD_REST(k)
   }
-  float sum = sum_of((first + second) + (third + fourth));
+  float sum = sum_of16((first + second) + (third + fourth));
 #if !PLANES
   for (; k < depth; ++k) sum += LOAD(SRC_T, src, k) * LOAD(WEIGHTS_T, weights, k);
 #endif

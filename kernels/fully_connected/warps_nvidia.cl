@@ -21,6 +21,7 @@
 #include "common/local.cl"
 #include "common/mma.cl"
 #include "common/types.cl"
+#include "fully_connected/blocks.cl"
 
 #if SPLIT
 #define PARTS (2 * ROWS)  // rows of right operands
@@ -30,13 +31,6 @@
 #define STEP 64                     // elements of depth, in four products of 16
 #define AHEAD (BITS == 16 ? 2 : 4)  // steps
 // READS: of 16 bytes that a lane makes in a step
-#if BLOCKS
-#define BLOCK_SCALES_PARAM __global const float *block_scales,
-#define BLOCK_PARAM , int block
-#else
-#define BLOCK_SCALES_PARAM
-#define BLOCK_PARAM
-#endif
 
 #if BITS == 16
 #define READS 4

@@ -17,6 +17,7 @@
 #include "common/epilogue.cl"
 #include "common/local.cl"
 #include "common/types.cl"
+#include "fully_connected/blocks.cl"
 
 #if BITS == 4
 #define UNITS 4  // vectors of eight elements in a step
@@ -24,13 +25,6 @@
 #define UNITS 2
 #else
 #define UNITS 1
-#endif
-#if BLOCKS
-#define BLOCK_SCALES_PARAM __global const float *block_scales,
-#define BLOCK_PARAM , int block
-#else
-#define BLOCK_SCALES_PARAM
-#define BLOCK_PARAM
 #endif
 
 static inline float add_products(float sum, float8 x, float8 w) {
