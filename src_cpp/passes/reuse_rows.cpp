@@ -177,11 +177,10 @@ class Reuser {
       }
       for (const int id : node.outputs) reaches_[uz(id)] = reach;
       if (node.kind->is_view) continue;
-      if (bands_.count(n) == 0) blocks_of_[n] = {block(reach.all, flops_of(node))};
+      if (bands_.count(n) > 0) continue;
+      blocks_of_[n] = {block(reach.all, ops::work_of({graph_, node}).flops)};
     }
   }
-
-  double flops_of(const ir::Node& node) const { return ops::work_of({graph_, node}).flops; }
 
   // The number of a block; each may stand for several launches.
   int block(const Reach& reach, double flops) {
@@ -224,6 +223,7 @@ class Reuser {
     const ops::NodeContext context(graph_, node);
     const int height = static_cast<int>(rows.size());
     const int unit = ops::family_of(node).rows->unit(context);
+    const ops::Work work = ops::work_of(context);
     int size = 0;
     if (wish_.rows > 0) {
       int tallest = 1;
@@ -231,7 +231,7 @@ class Reuser {
         tallest = std::max(tallest, ops::held_row_count(graph_.tensor(id).shape));
       size = static_cast<int>(ops::ceil_div(std::int64_t{wish_.rows} * height, tallest));
     } else {
-      const double worth = seconds_of(ops::work_of(context), device_) / kLaunchSeconds;
+      const double worth = seconds_of(work, device_) / kLaunchSeconds;
       const int bands = static_cast<int>(std::clamp(worth / kLaunches, 1.0, double{kMostBands}));
       size = static_cast<int>(ops::ceil_div(height, bands));
       size = static_cast<int>(ops::round_up(size, kTile));
@@ -249,7 +249,7 @@ class Reuser {
     }
     if (sum > kMostReach * static_cast<double>(bands.size())) return;
     for (std::size_t b = 0; b < bands.size(); ++b)
-      blocks_of_[n].push_back(block(reaches[b], flops_of(node) * bands[b].count() / height));
+      blocks_of_[n].push_back(block(reaches[b], work.flops * bands[b].count() / height));
     bands_[n] = std::move(bands);
   }
 
@@ -289,21 +289,11 @@ class Reuser {
     return static_cast<int>(graph_.tensors.size()) - 1;
   }
 
-  static ir::Tensor like(const ir::Tensor& source, const std::string& suffix) {
-    ir::Tensor tensor = source;
-    tensor.name += suffix;
-    tensor.tflite_id = -1;
-    tensor.state = tensor.carried = -1;
-    tensor.is_fed = tensor.is_kept = false;
-    tensor.placement.reset();
-    return tensor;
-  }
-
   void rewrite() {
     std::map<int, int> held;
     std::vector<int> outputs;
     for (const int id : sources_) {
-      ir::Tensor tensor = like(graph_.tensor(id), " held");
+      ir::Tensor tensor = tensor_like(graph_.tensor(id), " held");
       tensor.is_kept = true;
       outputs.push_back(held[id] = add_tensor(std::move(tensor)));
     }
@@ -372,16 +362,12 @@ class Reuser {
           continue;
         }
         const RowRange need = rows_needed(context, static_cast<int>(i), rows);
-        ir::Tensor part = like(graph_.tensor(id), range_text(need));
-        part.constant = nullptr;
-        part.shape[1] = need.count();
-        const int copy = add_tensor(std::move(part));
+        const int copy = add_tensor(rows_like(graph_.tensor(id), need));
         predicated(ops::rows_of(id, need, copy, false));
         node.inputs[i] = copy;
       }
       node.attrs = rules.attrs(ops::NodeContext(graph_, source), band);
-      ir::Tensor part = like(graph_.tensor(whole), range_text(rows));
-      part.shape[1] = rows.count();
+      ir::Tensor part = rows_like(graph_.tensor(whole), rows);
       const ir::Shape& shape = graph_.tensor(whole).shape;
       ir::Placement place{whole, shape[3], 0};
       if (graph_.tensor(whole).placement) place = *graph_.tensor(whole).placement;
@@ -396,10 +382,6 @@ class Reuser {
     join.tflite_index = source.tflite_index;
     join.is_band = true;
     nodes.push_back(std::move(join));
-  }
-
-  static std::string range_text(RowRange rows) {
-    return " rows " + std::to_string(rows.first) + ":" + std::to_string(rows.end);
   }
 
   ir::Graph& graph_;

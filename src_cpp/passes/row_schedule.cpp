@@ -126,6 +126,24 @@ bool has_rows(const ir::Graph& graph, const ir::Node& node) {
   return true;
 }
 
+ir::Tensor tensor_like(const ir::Tensor& source, const std::string& suffix) {
+  ir::Tensor tensor = source;
+  tensor.name += suffix;
+  tensor.tflite_id = -1;
+  tensor.state = tensor.carried = -1;
+  tensor.is_fed = tensor.is_kept = false;
+  tensor.placement.reset();
+  return tensor;
+}
+
+ir::Tensor rows_like(const ir::Tensor& whole, RowRange rows) {
+  ir::Tensor tensor =
+      tensor_like(whole, " rows " + std::to_string(rows.first) + ":" + std::to_string(rows.end));
+  tensor.constant = nullptr;
+  tensor.shape[1] = rows.count();
+  return tensor;
+}
+
 RowRange rows_needed(const ops::NodeContext& node, int input, RowRange rows) {
   const RowNeed need = ops::family_of(node.node()).rows->need(node, input, rows);
   CLGPU_CHECK(need.kind != RowNeed::Kind::kWhole);

@@ -1,6 +1,7 @@
 // Which rows of a region's tensors exist after which step.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "ops/shared/row_rules.hpp"
@@ -16,6 +17,13 @@ bool has_rows(const ir::Graph& graph, const ir::Node& node);
 /// The rows of an input that some rows of the results need; at least one, all of them inside the
 /// input. Not for inputs that are needed as a whole.
 ops::RowRange rows_needed(const ops::NodeContext& node, int input, ops::RowRange rows);
+
+/// A tensor of our own with the type and the shape of another one, named after it: no input, output
+/// or part of another tensor, and with memory like any other.
+ir::Tensor tensor_like(const ir::Tensor& source, const std::string& suffix);
+
+/// The same for some of its rows, which an inference computes.
+ir::Tensor rows_like(const ir::Tensor& whole, ops::RowRange rows);
 
 /// A node of the region that reads rows of another node's result.
 struct RowReader {

@@ -110,13 +110,7 @@ class Streamer {
 
   // A tensor with some rows of `whole`.
   int add_tensor(int whole, RowRange rows) {
-    ir::Tensor tensor = graph_.tensor(whole);
-    tensor.name += " rows " + std::to_string(rows.first) + ":" + std::to_string(rows.end);
-    tensor.tflite_id = -1;
-    tensor.constant = nullptr;
-    tensor.placement.reset();
-    tensor.shape[1] = rows.count();
-    graph_.tensors.push_back(std::move(tensor));
+    graph_.tensors.push_back(rows_like(graph_.tensor(whole), rows));
     return static_cast<int>(graph_.tensors.size()) - 1;
   }
 
