@@ -31,6 +31,7 @@ from clgpu_delegate import Device, _core
 
 THIS = "this"
 _BASELINE = "baseline"
+_REPLACED = "replaced baseline"
 _PLANS = "kept plans"
 _ITSELF = "run itself"
 _LIMIT_S = 230.0
@@ -132,6 +133,8 @@ class Outcome:
         Of this build.
     changes
         By the baseline or commit that they are compared with.
+    replaced
+        By comparison with the baseline that this run replaces; nothing in it is a failure.
     measured
         All samples.
     lines, told
@@ -142,9 +145,14 @@ class Outcome:
     commit: str
     rows: list[Row]
     changes: dict[str, list[Change]]
+    replaced: list[Change]
     measured: Measured
     lines: tuple[str, ...]
     told: int
+
+    @property
+    def _compared(self) -> dict[str, list[Change]]:
+        return {**self.changes, **({_REPLACED: self.replaced} if self.replaced else {})}
 
     @property
     def failures(self) -> list[Change]:
@@ -166,8 +174,8 @@ class Outcome:
     def sheets(self, *, everything: bool = False) -> list[TextTable]:
         """For each comparison, tables of the changes, failures first, and of all groups."""
         sheets = []
-        for name, changes in self.changes.items():
-            other = name if name in (_BASELINE, _PLANS, _ITSELF) else f"commit {name}"
+        for name, changes in self._compared.items():
+            other = name if name in (_BASELINE, _REPLACED, _PLANS, _ITSELF) else f"commit {name}"
             shown = [c for c in changes if c.verdict or everything]
             shown = [c for c in shown if everything or not c.is_late]
             if shown:
@@ -196,7 +204,7 @@ class Outcome:
             "rows": [dataclasses.asdict(row) for row in self.rows],
             "changes": {
                 other: [{**dataclasses.asdict(c), "verdict": c.verdict} for c in changes]
-                for other, changes in self.changes.items()
+                for other, changes in self._compared.items()
             },
             "chains": {
                 build: {item: result.facts.get("chains", []) for item, result in results.items()}
@@ -296,15 +304,17 @@ def _guard(request: Request, say: Say) -> Outcome:
             f"{len(late)} items were not measured within {request.limit_s:g} s; --time-limit "
             f"gives more: {', '.join(late[:5])}{', ...' if len(late) > 5 else ''}"
         )
-    changes: dict[str, list[Change]] = {}
-    if before is not None and target is None:
+    moved: list[Change] = []
+    if before is not None:
         wanted = _wanted(request, before, items)
-        changes[_BASELINE] = guard_report.compare_all(rows, wanted)
-        if doubtful := [change for change in changes[_BASELINE] if change.is_doubtful]:
+        moved = guard_report.compare_all(rows, wanted)
+        if doubtful := [change for change in moved if change.is_doubtful]:
             alone = _measure_alone(request, items, doubtful, device, before, say)
             rows = [alone.get(row.item, row) for row in rows]
-            changes[_BASELINE] = guard_report.compare_all(rows, wanted)
-            lines.append(_again(doubtful, changes[_BASELINE], alone))
+            moved = guard_report.compare_all(rows, wanted)
+            lines.append(_again(doubtful, moved, alone))
+    is_new = target is not None  # then what moved is no failure
+    changes: dict[str, list[Change]] = {_BASELINE: moved} if before and not is_new else {}
     for build in builds:
         mine, theirs = measured.results[THIS], measured.results[build.name]
         changes[build.name] = [
@@ -318,7 +328,8 @@ def _guard(request: Request, say: Say) -> Outcome:
         failed = [guard_report.compare(row, None) for row in rows if row.error]
         changes.update({_ITSELF: failed} if failed else {})
         _write(request, target, before, device, commit, rows, measured, say)
-    return Outcome(device, commit, rows, changes, measured, tuple(lines), told)
+    replaced = moved if is_new else []
+    return Outcome(device, commit, rows, changes, replaced, measured, tuple(lines), told)
 
 
 def _items(request: Request, device: Device) -> list[Item]:

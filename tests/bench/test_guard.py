@@ -277,11 +277,15 @@ def test_guard_writes_a_baseline_and_fails_on_a_doctored_one(device, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("alone", "verdict"),
-    [(0.5, "passed: none of 1 items is worse"), (1.5, "FAILED: 1 of 1 items")],
+    ("alone", "options", "verdict"),
+    [
+        (0.5, [], "passed: none of 1 items is worse"),
+        (1.5, [], "FAILED: 1 of 1 items"),
+        (1.5, ["--write", "--commit", "def"], "passed: none of 1 items is worse"),
+    ],
 )
 def test_slower_item_that_launches_bound_is_measured_again_alone(
-    alone, verdict, first, tmp_path, monkeypatch
+    alone, options, verdict, first, tmp_path, monkeypatch
 ):
     launches, calls = 8, []
 
@@ -298,13 +302,17 @@ def test_slower_item_that_launches_bound_is_measured_again_alone(
     path = tmp_path / "own.json"
     write(path, first)
     code, output = invoke(
-        "--device", first.index, "--only", ONLY[0], "--baseline", path, *FEW, "--scale", "0.125"
-    )
-    assert code == (alone > 1), output
+        "--device", first.index, "--only", ONLY[0], "--baseline", path, *FEW, "--scale", "0.125",
+        *options,
+    )  # fmt: skip
+    assert code == verdict.startswith("FAILED"), output
     assert verdict in output
+    assert f"against the {'replaced ' if options else ''}baseline" in output
     again = f"measured again alone: lenet5 b1 fp32 4.00 -> {2 * alone:.2f}"
     assert f"bound by launches, and {again}" in output
     assert calls == [(0.0, list(ONLY)), (60.0, list(ONLY))]
+    (row,) = guard_baseline.read(path).rows
+    assert row.ratio == pytest.approx(alone if options else ROWS[0].ratio)
 
 
 def copied_package(folder: Path) -> None:
