@@ -128,11 +128,14 @@ class Delegate:
             the first inference after ``allocate_tensors``. ``chains`` has, for each partition, a
             dict of ``partition``, ``kernels`` (those of an inference whose stages are launches),
             ``launches`` (that are such stages; see the option ``chain``) and ``reason``, why there
-            are none. ``reuse`` has, for each partition that keeps results (see the option
-            ``reuse``), a dict of ``partition``, ``launches`` (those of an inference that may be
-            left out), ``inferences`` so far, since everything was last computed because of an
-            error, a measurement or a verification, and ``computed``, the share of the arithmetic
-            of such launches that these have computed. Reading it waits for inferences in flight.
+            are none. ``bundles`` has, for each partition, a dict of ``partition``, ``kernels``
+            (those of an inference that compute several small launches side by side) and
+            ``launches`` (that they compute). ``reuse`` has, for each partition that keeps results
+            (see the option ``reuse``), a dict of ``partition``, ``launches`` (those of an inference
+            that may be left out), ``inferences`` so far, since everything was last computed because
+            of an error, a measurement or a verification, and ``computed``, the share of the
+            arithmetic of such launches that these have computed. Reading it waits for inferences in
+            flight.
         """
         return self._native.stats()
 

@@ -1,7 +1,8 @@
-// chain_stage.cl - turns the kernels of a file into functions, the stages of a chain: see common/chain.cl
+// chain_stage.cl - turns the kernels of a file into functions: the stages of a chain (common/chain.cl), or the
+//                  members of a bundle (kernel/bundle.hpp)
 //
-// kernel/chain.cpp writes this before the files of the stages, and undefines it before the chain's kernel. In
-// a stage, get_group_id and the others return what they would in a launch. CHAIN_ITEMS_0 to 2 are the
+// kernel/bodies.cpp writes this before the files of the functions, and undefines it before the kernel that calls
+// them. In a function, get_group_id and the others return what they would in a launch. CHAIN_ITEMS_0 to 2 are the
 // work-items of its work-group, defined for each stage.
 //
 // Parameters of each function, before those of the kernel: one of its work-groups, a work-item of it, its

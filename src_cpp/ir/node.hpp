@@ -84,6 +84,9 @@ struct OpKind {
   /// a slice.
   int residual = -1;
   bool writes_slices = false;  ///< its outputs may have a Placement
+  /// Small nodes of the kind that do not depend on each other are brought together, and one launch
+  /// computes them (plan/bundles.hpp).
+  bool bundled = false;
   Weights weights;
 };
 

@@ -5,14 +5,12 @@
 #include <string>
 #include <vector>
 
-#include "kernel/launch.hpp"
+#include "kernel/bodies.hpp"
 
 namespace clgpu::kernel {
 
 /// A launch as a stage of a chain.
-struct Stage {
-  const Launch* launch;
-  std::vector<int> buffers;  ///< for each Operand argument: index among the chain's buffers
+struct Stage : Member {
   /// It reads or overwrites memory that a stage since the last wait writes or reads.
   bool waits = false;
   /// Work-items of different work-groups do not cooperate, so any work-item of the chain takes any
@@ -38,17 +36,6 @@ struct Chain {
   int buffers = 0;
   bool nvidia = false;  ///< PTX
 };
-
-/// Whether a launch can be a stage at all: its arguments are buffers and numbers, and only the
-/// kernel itself asks for its work-item and waits at barriers.
-bool may_be_stage(const Launch& launch);
-
-/// Whether a function of a file, other than its kernels, asks for its work-item or waits at a
-/// barrier: in a stage it would need the parameters of the kernel.
-bool has_cooperating_helper(const std::string& file);
-
-/// The most arrays in local memory that a kernel of a file has.
-std::size_t local_arrays(const std::string& file);
 
 /// Name of the kernel of a chain. Its parameters are the chain's buffers, then a buffer of three
 /// zeros, and the number of times that a work-group looks at it before it gives up.

@@ -130,6 +130,12 @@ void allow_tf32(ir::Graph& graph, const PrecisionPlan& plan);
 void choose_storage(ir::Graph& graph, Precision precision, bool half_io, bool half_weights,
                     bool half_carried, const PrecisionPlan* plan);
 
+/// Moves nodes of kinds with ir::OpKind::bundled, which do not depend on each other, next to the
+/// first of them, with the views that they read: one launch may then compute them. Nodes with large
+/// results stay where they are, and those that would change a carried tensor before others have
+/// read it. Runs after choose_storage.
+void bring_together(ir::Graph& graph);
+
 /// How the passes rewrite a graph; see the passes above.
 struct PipelineOptions {
   Precision precision = Precision::kFp32;

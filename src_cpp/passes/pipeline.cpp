@@ -60,6 +60,7 @@ const std::vector<Pass>& pipeline() {
          choose_storage(graph, o.precision, o.half_io, o.half_weights, o.half_carried,
                         o.plan.get());
        }},
+      {"bring_together", [](G& graph, const O&, const D&) { bring_together(graph); }},
   };
   return passes;
 }

@@ -6,74 +6,36 @@
 
 #include "base/index.hpp"
 #include "kernel/sources.hpp"
-#include "plan/operands.hpp"
+#include "plan/conflicts.hpp"
 
 namespace clgpu::plan {
 namespace {
 
-/// Memory that a stage reads or writes.
-struct Use {
-  int buffer;
-  bool writes;
-};
-
-std::vector<Use> uses_of(const Step& step) {
-  std::vector<Use> uses;
-  for_operands(step, [&](int buffer, const kernel::Operand& operand) {
-    uses.push_back({buffer, operand.writes});
-  });
-  return uses;
-}
-
-bool share_memory(const Plan& plan, int a, int b) {
-  if (a == b) return true;
-  const Buffer &x = plan.buffers[uz(a)], &y = plan.buffers[uz(b)];
-  // The runtime may give an input and an output the same memory.
-  if (x.place == Buffer::Place::kHost && y.place == Buffer::Place::kHost) return true;
-  if (x.place != Buffer::Place::kArena || y.place != Buffer::Place::kArena) return false;
-  return x.object == y.object && x.offset < y.offset + y.bytes && y.offset < x.offset + x.bytes;
-}
-
-bool conflict(const Plan& plan, const std::vector<Use>& earlier, const std::vector<Use>& later) {
-  return std::any_of(later.begin(), later.end(), [&](const Use& now) {
-    return std::any_of(earlier.begin(), earlier.end(), [&](const Use& before) {
-      return (now.writes || before.writes) && share_memory(plan, now.buffer, before.buffer);
-    });
-  });
-}
-
-std::size_t groups_of(const kernel::Launch& launch) {
-  std::size_t groups = 1;
-  for (std::size_t axis = 0; axis < 3; ++axis) groups *= launch.global[axis] / launch.local[axis];
-  return groups;
-}
-
 /// The launch as a stage without its buffers; none if it must stay a launch.
 std::optional<kernel::Stage> stage_of(const kernel::Launch& launch, std::size_t local_bytes,
                                       const ChainLimits& limits) {
-  if (!kernel::may_be_stage(launch)) return std::nullopt;
+  if (!kernel::may_be_member(launch)) return std::nullopt;
   kernel::Stage stage;
   stage.launch = &launch;
   stage.is_free = kernel::any_work_group(launch.file, launch.entry);
-  const std::size_t all_items = groups_of(launch) * kernel::group_items(launch);
+  const std::size_t all_items = kernel::groups_of(launch) * kernel::group_items(launch);
   if (stage.is_free && all_items > limits.waves * limits.groups * limits.items) return std::nullopt;
   if (stage.is_free) return stage;
-  constexpr std::size_t kLine = 128;  // all arrays but the first may begin up to a line later
+  constexpr std::size_t kLine = 128;  // that NVIDIA's driver adds
   constexpr std::size_t kLanes = 32, kBarriers = 15;
   const std::size_t items = kernel::group_items(launch);
-  const std::size_t arrays = kernel::local_arrays(launch.file);
-  if (arrays > 0 && local_bytes == 0) return std::nullopt;  // the driver does not tell
-  const std::size_t lines = (local_bytes + kLine - 1) / kLine;
-  if (arrays > 0) stage.local_bytes = (lines + arrays - 1) * kLine;
-  // NVIDIA's driver adds a line of its own.
-  if (arrays == 1 && stage.local_bytes == limits.local_bytes + kLine) stage.local_bytes -= kLine;
+  const std::int64_t arrays_bytes = kernel::local_bytes_of(launch.file, local_bytes);
+  if (arrays_bytes < 0) return std::nullopt;
+  stage.local_bytes = uz(arrays_bytes);
+  if (kernel::local_arrays(launch.file) == 1 && stage.local_bytes == limits.local_bytes + kLine)
+    stage.local_bytes -= kLine;
   if (items > limits.items || stage.local_bytes > limits.local_bytes) return std::nullopt;
   if (limits.nvidia && items % kLanes != 0) return std::nullopt;
   std::size_t slots = limits.nvidia ? std::min(limits.items / items, kBarriers) : 1;
   if (stage.local_bytes > 0) slots = std::min(slots, limits.local_bytes / stage.local_bytes);
-  if (groups_of(launch) > limits.waves * limits.groups * slots) return std::nullopt;
+  if (kernel::groups_of(launch) > limits.waves * limits.groups * slots) return std::nullopt;
   // A slot more is of no use if each takes one work-group anyway.
-  slots = std::min(slots, (groups_of(launch) + limits.groups - 1) / limits.groups);
+  slots = std::min(slots, (kernel::groups_of(launch) + limits.groups - 1) / limits.groups);
   stage.slots = static_cast<int>(slots);
   return stage;
 }
@@ -102,11 +64,7 @@ class Builder {
   bool add(const Step& step, kernel::Stage stage) {
     std::vector<int> buffers = chain_.buffers;
     const std::vector<Use> uses = uses_of(step);
-    for (const Use& use : uses) {
-      const auto known = std::find(buffers.begin(), buffers.end(), use.buffer);
-      stage.buffers.push_back(static_cast<int>(known - buffers.begin()));
-      if (known == buffers.end()) buffers.push_back(use.buffer);
-    }
+    for (const Use& use : uses) stage.buffers.push_back(number_of(use.buffer, buffers));
     if (buffers.size() > limits_.buffers || chain_.kernel.stages.size() == limits_.stages)
       return false;
     // Without barriers of a part of a work-group, the whole one computes that of a stage.
@@ -121,7 +79,7 @@ class Builder {
       start_ = 0;
     }
     stage.start = start_ % limits_.groups;
-    start_ += groups_of(*stage.launch);
+    start_ += kernel::groups_of(*stage.launch);
     open_.insert(open_.end(), uses.begin(), uses.end());
     chain_.kernel.local_bytes =
         std::max(chain_.kernel.local_bytes, stage.local_bytes * uz(stage.slots));

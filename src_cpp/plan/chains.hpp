@@ -31,7 +31,7 @@ struct Chain {
 
 /// The chains of a plan, two launches or more each; none of a plan with moves. `local_bytes` has
 /// the local memory of each of the plan's run steps, as the device's driver reports it. Launches
-/// that cannot be stages remain: see kernel::may_be_stage, and those beyond the limits. Whoever
+/// that cannot be stages remain: see kernel::may_be_member, and those beyond the limits. Whoever
 /// updates a part of a carried tensor in place must know whether a chain gave up: it is a stage, or
 /// no chain comes before it.
 std::vector<Chain> find_chains(const Plan& plan, const std::vector<std::size_t>& local_bytes,

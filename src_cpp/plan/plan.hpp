@@ -49,6 +49,7 @@ struct Step {
   kernel::Launch launch;
   std::vector<int> buffers;   ///< one per Operand argument of the launch, in order
   bool tensor_cores = false;  ///< as kernel::Candidate has it
+  bool bundled = false;       ///< as ir::OpKind has it
 };
 
 /// The transfer method of an input or output; the fallback of each is the next one.

@@ -60,6 +60,15 @@ py::dict stats(const NativeDelegate& self) {
     chains.append(entry);
   }
   result["chains"] = chains;
+  py::list bundles;
+  for (const runtime::BundlesTaken& taken : delegate::bundles(self.state().ledger)) {
+    py::dict entry;
+    entry["partition"] = bundles.size();
+    entry["kernels"] = taken.kernels;
+    entry["launches"] = taken.launches;
+    bundles.append(entry);
+  }
+  result["bundles"] = bundles;
   py::list reuse;
   const auto reused = [&] {
     const WithoutPython released;

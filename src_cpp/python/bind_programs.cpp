@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "delegate/tell/inspection.hpp"
-#include "kernel/chain.hpp"
+#include "kernel/bodies.hpp"
 #include "kernel/macros.hpp"
 #include "kernel/sources.hpp"
 #include "python/native_delegate.hpp"

@@ -1281,6 +1281,71 @@ def test_one_sample_stays():
     assert_stays(SAMPLES.replace("32[2,", "32[1,"), "split_samples")
 
 
+# bring_together
+
+
+def test_products_of_the_same_rows_come_together():
+    before = """
+    %0: float32[1, 8]
+    %1: float32[4, 8] = const splat(1)
+    %2: int32[3] = const [1, 2, 2]
+    inputs %0
+    %3: float32[1, 4] = fully_connected(%0, %1) op=FULLY_CONNECTED node=0
+    %4: float32[1, 2, 2] = reshape(%3, %2) {values=[1, 2, 2]} op=RESHAPE node=1
+    %5: float32[1, 2, 2] = unary(%4) {op=sin} op=SIN node=2
+    %6: float32[1, 8] = reshape(%0) {values=[1, 8]} op=RESHAPE node=3
+    %7: float32[1, 4] = fully_connected(%6, %1) op=FULLY_CONNECTED node=4
+    %8: float32[1, 2, 2] = reshape(%7, %2) {values=[1, 2, 2]} op=RESHAPE node=5
+    outputs %5, %8
+    """
+    expected = """
+    %0: float32[1, 8]
+    %1: float32[4, 8] = const splat(1)
+    %2: int32[3] = const [1, 2, 2]
+    inputs %0
+    %6: float32[1, 8] = reshape(%0) {values=[1, 8]} op=RESHAPE node=3
+    %3: float32[1, 4] = fully_connected(%0, %1) op=FULLY_CONNECTED node=0
+    %7: float32[1, 4] = fully_connected(%6, %1) op=FULLY_CONNECTED node=4
+    %4: float32[1, 2, 2] = reshape(%3, %2) {values=[1, 2, 2]} op=RESHAPE node=1
+    %5: float32[1, 2, 2] = unary(%4) {op=sin} op=SIN node=2
+    %8: float32[1, 2, 2] = reshape(%7, %2) {values=[1, 2, 2]} op=RESHAPE node=5
+    outputs %5, %8
+    step bring_together applied node=4 "it follows node 0"
+    """
+    assert_becomes(before, "bring_together", expected)
+
+
+def test_product_of_another_one_stays():
+    before = """
+    %0: float32[1, 8]
+    %1: float32[8, 8] = const splat(1)
+    inputs %0
+    %2: float32[1, 8] = fully_connected(%0, %1) op=FULLY_CONNECTED node=0
+    %3: float32[1, 8] = unary(%2) {op=sin} op=SIN node=1
+    %4: float32[1, 8] = fully_connected(%3, %1) op=FULLY_CONNECTED node=2
+    outputs %4
+    """
+    assert_stays(before, "bring_together")
+
+
+def test_carried_tensor_is_not_changed_before_others_have_read_it():
+    before = """
+    %0: float32[1, 4] "a" carried=0
+    %1: float32[1, 4] "b" carried=1
+    %2: float32[1, 1]
+    %3: int32[2] = const [0, 1]
+    inputs %0, %1, %2
+    %4: float32[1, 4] carried=0 = dynamic_update_slice(%0, %2, %3) op=DYNAMIC_UPDATE_SLICE node=0
+    %5: float32[1, 4] = unary(%1) {op=sin} op=SIN node=1
+    %6: float32[1, 4] carried=1 = dynamic_update_slice(%1, %2, %3) op=DYNAMIC_UPDATE_SLICE node=2
+    outputs %4, %5, %6
+    """
+    assert_stays(before, "bring_together")
+    other = before.replace("[1, 4] = unary(%1)", "[1, 1] = unary(%2)")
+    got = after(other, "bring_together")
+    assert "step bring_together applied node=2" in got
+
+
 def test_each_pass_has_its_cases_here():
     cases = Path(__file__).read_text(encoding="utf-8")
     for name in _core.ir_passes():

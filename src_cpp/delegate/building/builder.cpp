@@ -91,6 +91,7 @@ Built Builder::build(const ir::Graph& graph, std::int64_t budget,
                   std::make_shared<runtime::Executor>(
                       target_.context, target_.store, std::move(fitted.plan),
                       target_.options.warm_up, pool, target_.options.profile, chaining(lasts),
+                      /*bundles=*/lasts && target_.options.chain != Chain::kOff,
                       carriers == nullptr ? nullptr : carriers->set(),
                       carriers == nullptr ? nullptr : carriers->weights())};
       engines_.add_built(built.executor->plan(), learned,

@@ -97,6 +97,15 @@ std::vector<runtime::ChainsTaken> chains(const Ledger& ledger) {
   return chains;
 }
 
+std::vector<runtime::BundlesTaken> bundles(const Ledger& ledger) {
+  std::vector<runtime::BundlesTaken> bundles;
+  for (const Live& partition : ledger.partitions()) {
+    const auto executor = partition.executor.lock();
+    bundles.push_back(executor == nullptr ? runtime::BundlesTaken{} : executor->bundles());
+  }
+  return bundles;
+}
+
 std::vector<std::optional<Reused>> reused(const Ledger& ledger) {
   std::vector<std::optional<Reused>> all;
   for (const Live& partition : ledger.partitions()) {

@@ -16,6 +16,8 @@ std::vector<std::vector<runtime::RoadTaken>> roads(const Ledger& ledger);
 
 /// By partition: what became of its chains.
 std::vector<runtime::ChainsTaken> chains(const Ledger& ledger);
+/// By partition.
+std::vector<runtime::BundlesTaken> bundles(const Ledger& ledger);
 
 /// By partition: what was computed again with the option reuse; nothing where it keeps nothing.
 /// Waits for inferences in flight.

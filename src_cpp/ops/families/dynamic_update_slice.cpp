@@ -83,6 +83,7 @@ extern const Family kDynamicUpdateSliceFamily;
 const Family kDynamicUpdateSliceFamily = [] {
   Family family;
   family.name = "dynamic_update_slice";
+  family.bundled = true;
   family.builtins = {{kDynamicUpdateSlice, "DYNAMIC_UPDATE_SLICE", 3}};
   family.import = import;
   family.infer = infer;

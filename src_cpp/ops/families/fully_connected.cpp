@@ -403,6 +403,7 @@ extern const Family kFullyConnectedFamily;
 const Family kFullyConnectedFamily = [] {
   Family family;
   family.name = "fully_connected";
+  family.bundled = true;
   family.attrs = ir::attrs_type<FullyConnectedAttrs>();
   family.has_epilogue = true;
   family.residual = 3;

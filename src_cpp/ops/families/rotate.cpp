@@ -61,6 +61,7 @@ double flops(const NodeContext& node) {
 const Family kRotateFamily = [] {
   Family family;
   family.name = "rotate";
+  family.bundled = true;
   family.core = true;
   family.infer = infer;
   family.candidates = candidates;

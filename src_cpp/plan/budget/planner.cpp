@@ -151,8 +151,9 @@ class Planner {
     }
     std::vector<Step> steps;
     for (const kernel::Launch& launch : candidate.launches) {
-      Step step{node.tflite_index,     node.op, node.kind->name, candidate.name, launch, {},
-                candidate.tensor_cores};
+      Step step{
+          node.tflite_index,      node.op,           node.kind->name, candidate.name, launch, {},
+          candidate.tensor_cores, node.kind->bundled};
       for (const kernel::Arg& arg : launch.args) {
         const auto* operand = std::get_if<Operand>(&arg);
         if (operand == nullptr) continue;
@@ -357,8 +358,8 @@ class Planner {
 
   // The only step of a node, if its result is in the memory of an input.
   Step updating(const ir::Node& node, const kernel::Candidate& candidate) const {
-    Step step{node.tflite_index,     node.op, node.kind->name,       candidate.name,
-              *candidate.over_input, {},      candidate.tensor_cores};
+    Step step{node.tflite_index,     node.op, node.kind->name,        candidate.name,
+              *candidate.over_input, {},      candidate.tensor_cores, node.kind->bundled};
     for (const kernel::Arg& arg : step.launch.args) {
       const auto* operand = std::get_if<Operand>(&arg);
       if (operand == nullptr) continue;

@@ -95,8 +95,8 @@ class QueueOf {
 
 Executor::Executor(std::shared_ptr<cl::Context> context, std::shared_ptr<store::Store> store,
                    plan::Plan plan, bool warm_up, std::shared_ptr<Pool> pool, bool record,
-                   const std::optional<Chaining>& chaining, std::shared_ptr<CarriedSet> carried,
-                   std::shared_ptr<Weights> weights)
+                   const std::optional<Chaining>& chaining, bool bundles,
+                   std::shared_ptr<CarriedSet> carried, std::shared_ptr<Weights> weights)
     : context_(std::move(context)),
       store_(std::move(store)),
       plan_(std::move(plan)),
@@ -109,7 +109,7 @@ Executor::Executor(std::shared_ptr<cl::Context> context, std::shared_ptr<store::
           *context_, queue_, plan_, [this](int buffer) { return memory(buffer); },
           [this](cl::cl_mem object) { images_.forget(object); }, stale_) {
   try {
-    make_all(warm_up, std::move(pool), record, chaining);
+    make_all(warm_up, std::move(pool), record, chaining, bundles);
   } catch (...) {
     abandon_run();  // the destructor will not run
     throw;
@@ -117,7 +117,7 @@ Executor::Executor(std::shared_ptr<cl::Context> context, std::shared_ptr<store::
 }
 
 void Executor::make_all(bool warm_up, std::shared_ptr<Pool> pool, bool record,
-                        const std::optional<Chaining>& chaining) {
+                        const std::optional<Chaining>& chaining, bool bundles) {
   if (!plan_.moves.empty())
     mover_ = std::make_unique<Mover>(*context_, plan_, record, [this](int b) { return memory(b); });
   run_load_steps();
@@ -139,6 +139,7 @@ void Executor::make_all(bool warm_up, std::shared_ptr<Pool> pool, bool record,
     warm_up_kernels(warm_up);
     sources_.clear();
     first_launches_.clear();
+    if (bundles && !record) make_bundles(warm_up);
     if (chaining && !record) make_chains(*chaining, warm_up);
   });
 }
@@ -344,11 +345,11 @@ void Executor::give_buffers() {
   for (const BoundLaunch& bound : launches_) {
     if (all || uses_changed(bound)) set_buffers(bound);
   }
-  if (chains_ != nullptr) {
-    chains_->set_buffers([&](int buffer) {
-      return all || transfers_.has_changed(buffer) ? memory(buffer) : nullptr;
-    });
-  }
+  const auto changed = [&](int buffer) {
+    return all || transfers_.has_changed(buffer) ? memory(buffer) : nullptr;
+  };
+  if (bundles_ != nullptr) bundles_->set_buffers(changed);
+  if (chains_ != nullptr) chains_->set_buffers(changed);
   transfers_.given();
   stale_ = false;
 }
@@ -383,7 +384,7 @@ void Executor::launch_all(Recording* recording) {
     if (mover_ != nullptr)
       mover_->before(static_cast<int>(i), queue_, mover_->queue(recording), recording);
     if (recording == nullptr) {
-      launch(launches_[i]);
+      i = launch_bundle(i) - 1;
     } else {
       launch(launches_[i], queue_, recording->begin_launch(i));
       recording->end(context_->api());
@@ -391,6 +392,17 @@ void Executor::launch_all(Recording* recording) {
   }
   if (mover_ != nullptr)
     mover_->before(static_cast<int>(launches_.size()), queue_, mover_->queue(recording), recording);
+}
+
+// Of a step that is in none, the launch of the step. Returns the step after it.
+std::size_t Executor::launch_bundle(std::size_t step) {
+  const std::size_t next = bundles_ == nullptr ? step : bundles_->launch(step, queue_);
+  if (next == step) {
+    launch(launches_[step]);
+    return step + 1;
+  }
+  flusher_.launched(queue_);
+  return next;
 }
 
 // An inference that ends early leaves what it has changed; then zeros are written before the next.

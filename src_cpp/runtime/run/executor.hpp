@@ -14,6 +14,7 @@
 #include "cl/context.hpp"
 #include "cl/flusher.hpp"
 #include "plan/plan.hpp"
+#include "runtime/run/bundles.hpp"
 #include "runtime/run/carried.hpp"
 #include "runtime/run/chains.hpp"
 #include "runtime/run/images.hpp"
@@ -59,11 +60,13 @@ class Executor {
   /// memory). The arena is in `pool`, where executors take turns; null: a separate one.
   /// With `record`, inferences are recorded. With `chaining`, launches run as stages of chains
   /// while an inference is waited for and not recorded; what was measured is kept in the store.
+  /// With `bundles`, one launch computes neighbouring small ones that do not depend on each other,
+  /// unless an inference is recorded.
   /// `carried` has the memory of plan().carries; it may be null if there are none. Weights that
   /// `weights` has are not loaded again; null: each executor has its own.
   Executor(std::shared_ptr<cl::Context> context, std::shared_ptr<store::Store> store,
            plan::Plan plan, bool warm_up, std::shared_ptr<Pool> pool = nullptr, bool record = false,
-           const std::optional<Chaining>& chaining = std::nullopt,
+           const std::optional<Chaining>& chaining = std::nullopt, bool bundles = false,
            std::shared_ptr<CarriedSet> carried = nullptr,
            std::shared_ptr<Weights> weights = nullptr);
   ~Executor();
@@ -83,6 +86,7 @@ class Executor {
 
   /// Thread-safe, also during run().
   ChainsTaken chains() const;
+  BundlesTaken bundles() const;
 
   /// To be called before the runtime's tensors move or are destroyed: the executor does not use
   /// their memory any more, and the next run() looks up their addresses again.
@@ -170,16 +174,19 @@ class Executor {
   cl::cl_mem image(int buffer, DType texel);
   void poison_arena();
   void make_all(bool warm_up, std::shared_ptr<Pool> pool, bool record,
-                const std::optional<Chaining>& chaining);
+                const std::optional<Chaining>& chaining, bool bundles);
   BoundLaunch bind(plan::Step& step);
   BoundLaunch try_bind(plan::Step& step);
   void try_launch(const BoundLaunch& bound, const char* where);
   void launch(const BoundLaunch& bound);
   void launch(const BoundLaunch& bound, const cl::QueueHandle& queue, cl::cl_event* event);
   void launch_all(Recording* recording = nullptr);
+  std::size_t launch_bundle(std::size_t step);
   void launch_chained();
   bool overlap(const std::vector<const void*>& inputs, const std::vector<void*>& outputs,
                const Lent& lent) const;
+  std::vector<std::size_t> local_bytes() const;
+  void make_bundles(bool may_run);
   void make_chains(const Chaining& chaining, bool may_run);
   double time_of(int runs, int node, const std::vector<const BoundLaunch*>& timed);
   Times times_of(int rounds);
@@ -226,7 +233,8 @@ class Executor {
   std::vector<std::string> keys_;      // of the weights that are shared; empty: none are
   Images images_;                      // over what buffers_ and transfers_ hold
   std::vector<BoundLaunch> launches_;  // one per plan_.run step
-  std::unique_ptr<Chains> chains_;     // null: every launch by itself
+  std::unique_ptr<Bundles> bundles_;   // null: every launch by itself
+  std::unique_ptr<Chains> chains_;     // null: no launch is a stage
   std::string chains_key_;             // of the verdict in the store
   mutable std::mutex taken_mutex_;
   ChainsTaken taken_;

@@ -99,13 +99,45 @@ void Executor::clear_counters() {
   }
 }
 
+std::vector<std::size_t> Executor::local_bytes() const {
+  std::vector<std::size_t> bytes;
+  for (const BoundLaunch& bound : launches_) bytes.push_back(context_->local_bytes(bound.kernel));
+  return bytes;
+}
+
+BundlesTaken Executor::bundles() const {
+  return bundles_ == nullptr ? BundlesTaken{} : bundles_->taken();
+}
+
+// A failure leaves the executor with its launches.
+void Executor::make_bundles(bool may_run) {
+  auto bundles = std::make_unique<Bundles>(*context_, plan_, local_bytes());
+  if (bundles->empty()) return;
+  try {
+    bundles->build(*store_, programs_);
+    bundles_ = std::move(bundles);
+    stale_ = true;
+    if (!may_run) return;
+    const Finally drain([this] {
+      finish_all();
+      transfers_.forget();
+    });
+    transfers_.stand_in();
+    give_buffers();
+    for (std::size_t i = 0; i < launches_.size(); ++i) bundles_->launch(i, queue_);
+    finish("the first run of bundles");
+  } catch (const InternalError&) {
+    throw;
+  } catch (const Error&) {
+    finish_all();
+    bundles_.reset();
+  }
+}
+
 // A failure leaves the executor with its launches.
 void Executor::make_chains(const Chaining& chaining, bool may_run) {
   if (mover_ != nullptr) return take_chains({0, 0, "tensors move between device and host"});
-  std::vector<std::size_t> local_bytes;
-  for (const BoundLaunch& bound : launches_)
-    local_bytes.push_back(context_->local_bytes(bound.kernel));
-  auto chains = std::make_unique<Chains>(*context_, plan_, local_bytes, chaining.limits);
+  auto chains = std::make_unique<Chains>(*context_, plan_, local_bytes(), chaining.limits);
   if (chains->empty()) return take_chains({0, 0, "no two launches in a row can be its stages"});
   chains_key_ = chains->key();
   const std::string stored = store_->get(store::kTuning, chains_key_).value_or("");
@@ -165,12 +197,8 @@ void Executor::launch_chained() {
   remind();
   for (std::size_t i = 0; i < launches_.size();) {
     const std::size_t next = chains_->launch(i, queue_);
-    if (next == i) {
-      launch(launches_[i++]);
-    } else {
-      flusher_.launched(queue_);
-    }
-    i = std::max(i, next);
+    if (next > i) flusher_.launched(queue_);
+    i = next > i ? next : launch_bundle(i);
   }
   chains_->ask(queue_);
 }

@@ -1,0 +1,26 @@
+// Which steps of a plan use the same memory.
+#pragma once
+
+#include <vector>
+
+#include "plan/operands.hpp"
+#include "plan/plan.hpp"
+
+namespace clgpu::plan {
+
+/// Memory that a step reads or writes.
+struct Use {
+  int buffer;
+  bool writes;
+};
+
+/// Of all operands of a step, in their order.
+std::vector<Use> uses_of(const Step& step);
+
+/// Whether a later use writes what an earlier one uses, or reads what it writes.
+bool conflict(const Plan& plan, const std::vector<Use>& earlier, const std::vector<Use>& later);
+
+/// Index of a buffer among those of a kernel, to which it is added if it is not there.
+int number_of(int buffer, std::vector<int>& buffers);
+
+}  // namespace clgpu::plan

@@ -1,0 +1,73 @@
+#include "runtime/run/bundles.hpp"
+
+#include <algorithm>
+
+#include "base/index.hpp"
+#include "runtime/run/programs.hpp"
+
+namespace clgpu::runtime {
+
+Bundles::Bundles(cl::Context& context, const plan::Plan& plan,
+                 const std::vector<std::size_t>& local_bytes)
+    : context_(context), plan_(plan) {
+  for (plan::Bundle& bundle :
+       plan::find_bundles(plan, local_bytes, uz(context.device().info.local_bytes)))
+    bundles_.push_back({std::move(bundle), {}});
+}
+
+BundlesTaken Bundles::taken() const {
+  BundlesTaken taken;
+  taken.kernels = static_cast<int>(bundles_.size());
+  for (const Bound& bound : bundles_)
+    taken.launches += static_cast<int>(bound.bundle.kernel.members.size());
+  return taken;
+}
+
+void Bundles::build(store::Store& store, cl::Context::Programs& programs) {
+  for (Bound& bound : bundles_) {
+    const kernel::Bundle& bundle = bound.bundle.kernel;
+    const kernel::Launch& first = *bundle.members.front().launch;
+    kernel::Launch launch(first.file, kernel::kBundleEntry);  // the members' macros are in the text
+    launch.build_flags = first.build_flags;
+    bound.kernel =
+        context_.create_kernel({"of a bundle", kernel::bundle_text(bundle), build_options(launch)},
+                               kernel::kBundleEntry, {}, store, &programs);
+    const std::size_t items = context_.max_work_group_size(bound.kernel);
+    if (items < bundle.items()) {
+      throw Error("the kernel of a bundle of " + first.file + " allows work-groups of " +
+                  std::to_string(items) + " work-items; it needs " +
+                  std::to_string(bundle.items()));
+    }
+  }
+}
+
+void Bundles::set_buffers(const std::function<cl::cl_mem(int buffer)>& memory) {
+  for (const Bound& bound : bundles_) {
+    for (std::size_t i = 0; i < bound.bundle.buffers.size(); ++i) {
+      const int buffer = bound.bundle.buffers[i];
+      const cl::cl_mem object = memory(buffer);
+      if (object == nullptr) continue;
+      cl::check(context_.api().clSetKernelArg(bound.kernel.get(), static_cast<cl::cl_uint>(i),
+                                              sizeof object, &object),
+                "clSetKernelArg", "'" + plan_.buffers[uz(buffer)].name + "' of a bundle");
+    }
+  }
+}
+
+std::size_t Bundles::launch(std::size_t step, const cl::QueueHandle& queue) const {
+  const auto found = std::lower_bound(
+      bundles_.begin(), bundles_.end(), step,
+      [](const Bound& bound, std::size_t at) { return uz(bound.bundle.first) < at; });
+  if (found == bundles_.end() || uz(found->bundle.first) != step) return step;
+  const kernel::Bundle& bundle = found->bundle.kernel;
+  const std::size_t items = bundle.items(), global = bundle.groups() * items;
+  cl::check(context_.api().clEnqueueNDRangeKernel(queue.get(), found->kernel.get(), 1, nullptr,
+                                                  &global, &items, 0, nullptr, nullptr),
+            "clEnqueueNDRangeKernel",
+            "a bundle of " + std::to_string(bundle.members.size()) + " launches from number " +
+                std::to_string(step));
+  ++cl::counters().launches;
+  return step + bundle.members.size();
+}
+
+}  // namespace clgpu::runtime

@@ -1,0 +1,48 @@
+// Runs neighbouring launches of a plan as one.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "cl/context.hpp"
+#include "plan/bundles.hpp"
+
+namespace clgpu::runtime {
+
+/// What became of it.
+struct BundlesTaken {
+  int kernels = 0;   ///< bundles of an inference
+  int launches = 0;  ///< of the plan, that are members of them
+};
+
+class Bundles {
+ public:
+  /// `local_bytes`: as plan::find_bundles. `plan` must outlive it.
+  Bundles(cl::Context& context, const plan::Plan& plan,
+          const std::vector<std::size_t>& local_bytes);
+
+  bool empty() const { return bundles_.empty(); }
+  BundlesTaken taken() const;
+
+  /// Builds the kernels; adds the programs to `programs`. Throws cl::BuildError, cl::OpenCLError,
+  /// and Error if a kernel does not allow the work-groups of its members.
+  void build(store::Store& store, cl::Context::Programs& programs);
+
+  /// Sets the kernels' arguments that are buffers: those whose `memory` is not null.
+  void set_buffers(const std::function<cl::cl_mem(int buffer)>& memory);
+
+  /// Enqueues the bundle that begins at a run step; returns the step after it, or `step` if none
+  /// begins there. Throws cl::OpenCLError.
+  std::size_t launch(std::size_t step, const cl::QueueHandle& queue) const;
+
+ private:
+  struct Bound {
+    plan::Bundle bundle;
+    cl::KernelHandle kernel;
+  };
+  cl::Context& context_;
+  const plan::Plan& plan_;
+  std::vector<Bound> bundles_;  // by first step
+};
+
+}  // namespace clgpu::runtime

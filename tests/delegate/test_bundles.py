@@ -1,0 +1,127 @@
+"""Small launches side by side in one launch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import clgpu_delegate
+from clgpu_delegate import _core
+from tests.model_maker import ModelMaker
+from tests.runtimes import make_interpreter
+
+DEPTH, WIDTHS = 19, (5, 33, 12)
+
+
+@pytest.fixture(scope="module")
+def model() -> bytes:
+    """Three products of the same rows, each behind the use of the one before it.
+
+    They have different sizes; one has an activation, and one no bias. Their sums are added up.
+    """
+    m = ModelMaker()
+    rng = np.random.default_rng(3)
+    x = m.input("x", (2, DEPTH))
+    total = None
+    for i, width in enumerate(WIDTHS):
+        operands = [x, m.constant(rng.standard_normal((width, DEPTH)).astype(np.float32))]
+        operands.append(m.constant(rng.standard_normal(width).astype(np.float32)) if i else -1)
+        y = m.op(
+            "FULLY_CONNECTED",
+            operands,
+            (2, width),
+            fused_activation_function="RELU" if i == 1 else "NONE",
+        )
+        # Not an activation that moves into the product.
+        y = m.op("SIN", [y], (2, width))
+        y = m.op("SUM", [y, m.constant(np.array([1], np.int32))], (2, 1), keep_dims=True)
+        total = y if total is None else m.op("ADD", [total, y], (2, 1))
+    m.output(total)
+    return m.build()
+
+
+@pytest.fixture
+def x() -> np.ndarray:
+    return np.random.default_rng(7).standard_normal((2, DEPTH)).astype(np.float32)
+
+
+def load(model: bytes, **options: Any) -> tuple[Any, Any]:
+    delegate = clgpu_delegate.load(**options)
+    interpreter = make_interpreter("auto", model, [delegate], resolver="no_delegate")
+    interpreter.allocate_tensors()
+    return delegate, interpreter
+
+
+def infer(interpreter: Any, x: np.ndarray) -> np.ndarray:
+    interpreter.set_tensor(interpreter.get_input_details()[0]["index"], x)
+    interpreter.invoke()
+    return interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
+
+
+def of(delegate: Any) -> dict[str, int]:
+    (bundles,) = delegate.stats()["bundles"]
+    return bundles
+
+
+def launches(delegate: Any) -> int:
+    return delegate.stats()["last_invoke"]["launches"]
+
+
+def test_products_of_one_input_take_one_launch(model, x, device):
+    delegate, interpreter = load(model, device=device, cache="off")
+    alone, single = load(model, device=device, cache="off", chain="off")
+    got, expected = infer(interpreter, x), infer(single, x)
+    np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-5)
+    reference = make_interpreter("auto", model, [], resolver="ref")
+    reference.allocate_tensors()
+    np.testing.assert_allclose(got, infer(reference, x), rtol=1e-5, atol=1e-5)
+    assert of(alone) == {"partition": 0, "kernels": 0, "launches": 0}
+    assert of(delegate) == {"partition": 0, "kernels": 1, "launches": len(WIDTHS)}
+    if not delegate.stats()["chains"][0]["kernels"]:
+        assert launches(delegate) == launches(alone) - len(WIDTHS) + 1
+
+
+def test_many_inferences_and_moved_tensors_give_the_same(model, device):
+    delegate, interpreter = load(model, device=device)
+    _, single = load(model, device=device, chain="off")
+    rng = np.random.default_rng(0)
+    for i in range(20):
+        if i % 5 == 4:
+            interpreter.allocate_tensors()
+        x = rng.standard_normal((2, DEPTH)).astype(np.float32)
+        np.testing.assert_allclose(infer(interpreter, x), infer(single, x), rtol=1e-5, atol=1e-5)
+    assert of(delegate)["kernels"] == 1
+
+
+def test_recorded_inferences_show_each_launch(model, x, device):
+    delegate, interpreter = load(model, device=device, profile=True)
+    infer(interpreter, x)
+    assert of(delegate)["kernels"] == 0
+    launched = [layer.op for layer in delegate.profile().layers]
+    assert launched.count("FULLY_CONNECTED") == len(WIDTHS)
+
+
+def test_kernel_that_does_not_build_leaves_the_launches(model, x, device):
+    _, single = load(model, device=device, cache="off", chain="off")
+    expected = infer(single, x)
+    _core.override_kernel_source("common/chain_stage.cl", "#error of a test\n")
+    try:
+        delegate, interpreter = load(model, device=device, cache="off")
+        np.testing.assert_array_equal(infer(interpreter, x), expected)
+        assert of(delegate)["kernels"] == 0
+    finally:
+        _core.override_kernel_source("common/chain_stage.cl", None)
+
+
+def test_results_of_the_partition_are_no_members(device):
+    """The application may give them the memory of an input."""
+    m = ModelMaker()
+    rng = np.random.default_rng(3)
+    x = m.input("x", (1, DEPTH))
+    for width in WIDTHS:
+        weights = m.constant(rng.standard_normal((width, DEPTH)).astype(np.float32))
+        m.output(m.op("FULLY_CONNECTED", [x, weights], (1, width)))
+    delegate, _ = load(m.build(), device=device)
+    assert of(delegate)["kernels"] == 0
