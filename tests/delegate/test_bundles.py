@@ -99,7 +99,7 @@ def test_recorded_inferences_show_each_launch(model, x, device):
     delegate, interpreter = load(model, device=device, profile=True)
     infer(interpreter, x)
     assert of(delegate)["kernels"] == 0
-    launched = [layer.op for layer in delegate.profile().layers]
+    launched = [launch.op for launch in delegate.profile().launches]
     assert launched.count("FULLY_CONNECTED") == len(WIDTHS)
 
 
