@@ -120,7 +120,7 @@ class Delegate:
             inference and for loading alone. ``tensors`` lists the inputs and outputs of the
             partitions of the model it was last given, as long as its interpreter exists: each a
             dict of ``partition``, ``name``, ``direction`` (``"input"``, ``"output"``), ``bytes``
-            on the device, ``road`` and ``reason``, why not a better one. Roads are
+            on the device, ``road``, ``reason``, why not a better one, and ``pinned`` (see the option ``pin_tensors``). Roads are
             ``"host_pointer"`` (the device works on the interpreter's memory), ``"mapped"`` (the
             host copies or converts in an object that device and host share), ``"copy"`` (the
             driver copies) and ``"lent"`` (an OpenCL buffer of the application's). What stays in

@@ -66,6 +66,7 @@ struct Transfer {
   std::int64_t host_bytes;  ///< differs where the host converts between float and half
   Road road = Road::kCopy;  ///< the best that this device and the options allow
   std::string reason{};     ///< why not a better one
+  bool pinned = false;      ///< the runtime's memory may be locked in place for copies
 };
 
 /// What the graphs say of a carried tensor. All of them must say the same.
@@ -203,7 +204,8 @@ struct PlanOptions {
   /// What has been computed from rows of the inputs is kept until an element of them changes by
   /// more than this; none: everything is computed each time.
   std::optional<float> reuse{};
-  bool zero_copy = false;  ///< if device and host share memory: Road::kHostPointer and kMapped
+  bool zero_copy = false;    ///< if device and host share memory: Road::kHostPointer and kMapped
+  bool pin_tensors = false;  ///< Transfer::pinned, where they do not
   /// Bytes of device memory that a plan may hold, and of the largest object; 0: what the device
   /// allows.
   std::int64_t memory_budget = 0, max_object = 0;

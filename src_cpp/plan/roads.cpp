@@ -16,6 +16,9 @@ namespace {
 constexpr std::uintptr_t kVectorBytes = 64;
 constexpr std::int64_t kLineBytes = 64;
 
+// Of fewer, a copy takes as long from other memory.
+constexpr std::int64_t kPinnedBytes = 64 << 10;
+
 constexpr const char* kStays = "it shares the memory of a tensor that stays on the device";
 
 // Empty if the runtime's tensor may be the buffer.
@@ -74,6 +77,7 @@ void choose_roads(Plan& plan, const DeviceInfo& device, const PlanOptions& optio
   for (auto* transfers : {&plan.uploads, &plan.downloads}) {
     for (Transfer& t : *transfers) {
       t.road = Road::kCopy;
+      t.pinned = options.pin_tensors && t.bytes == t.host_bytes && t.bytes >= kPinnedBytes;
       if (!options.zero_copy) {
         t.reason = "the option 'zero_copy' is off";
         continue;

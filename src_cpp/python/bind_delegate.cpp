@@ -46,6 +46,7 @@ py::dict stats(const NativeDelegate& self) {
       entry["bytes"] = taken.bytes;
       entry["road"] = taken.is_lent ? "lent" : plan::name_of(taken.road);
       entry["reason"] = taken.reason;
+      entry["pinned"] = taken.is_pinned;
       tensors.append(entry);
     }
   }

@@ -238,3 +238,36 @@ def test_rows_end_with_the_interpreter(device, runtime):
 def test_alignment_that_a_host_pointer_needs(is_cpu, base_align, address, size, problem):
     found = _core.host_pointer_problem(is_cpu, base_align, address, size)
     assert (problem in found) if problem else (found == "")
+
+
+def pinned(delegate: clgpu_delegate.Delegate) -> list[bool]:
+    return [tensor["pinned"] for tensor in delegate.stats()["tensors"]]
+
+
+def test_copied_tensors_are_locked_in_place_from_the_second_inference_on(device, rng):
+    """For devices that share the host's memory only without zero_copy."""
+    shape = (1, 96, 97, 2)  # more than 64 KiB
+    model = models.chain(shape, ("ABS", "NEG"))
+    delegate = clgpu_delegate.load(device=device, zero_copy="off", pin_tensors=True)
+    interpreter = make_interpreter("auto", model, [delegate])
+    for i in range(4):
+        x = models.normal(rng, *shape)
+        check(interpreter, x, -np.abs(x))
+        assert pinned(delegate) == [i > 0, i > 0]
+        assert delegate.stats()["last_invoke"]["objects_created"] == (2 if i == 1 else 0)
+    interpreter.resize_tensor_input(index_of_input(interpreter), (1, 100, 97, 2))
+    interpreter.allocate_tensors()
+    for i in range(3):
+        x = models.normal(rng, 1, 100, 97, 2)
+        check(interpreter, x, -np.abs(x))
+        assert pinned(delegate) == [i > 0, i > 0]
+
+
+def test_small_tensors_and_those_of_the_default_are_not_locked(device, rng):
+    for shape, options in (((1, 10), {"pin_tensors": True}), ((1, 96, 97, 2), {})):
+        delegate = clgpu_delegate.load(device=device, zero_copy="off", **options)
+        interpreter = make_interpreter("auto", models.chain(shape, ("ABS", "NEG")), [delegate])
+        for _ in range(3):
+            x = models.normal(rng, *shape)
+            check(interpreter, x, -np.abs(x))
+        assert pinned(delegate) == [False, False]

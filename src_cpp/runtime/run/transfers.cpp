@@ -159,7 +159,12 @@ cl::cl_mem Transfers::object(int buffer) const {
 void Transfers::attach(const std::vector<const void*>& inputs, const std::vector<void*>& outputs) {
   for (std::size_t i = 0; i < ways_.size(); ++i) {
     const void* pointer = i < inputs.size() ? inputs[i] : outputs[i - inputs.size()];
-    if (ways_[i].planned->road == Road::kHostPointer && !ways_[i].lent) attach(ways_[i], pointer);
+    if (ways_[i].lent) continue;
+    if (ways_[i].planned->road == Road::kHostPointer) {
+      attach(ways_[i], pointer);
+    } else if (ways_[i].road == Road::kCopy && ways_[i].planned->pinned) {
+      pin(ways_[i], pointer);
+    }
   }
 }
 
@@ -177,6 +182,30 @@ void Transfers::attach(Way& way, const void* pointer) {
     }
   }
   way.pointer = pointer;
+}
+
+// NVIDIA's driver locks the pages of memory with an object, whose own use they are not for: copies
+// between other objects and these pages are then made by the device itself. That takes up to a
+// millisecond, so only memory that an inference has used before is locked.
+void Transfers::pin(Way& way, const void* pointer) {
+  if (way.pointer != pointer) {
+    release(way);
+    way.pointer = pointer;
+    return;
+  }
+  if (way.pinned || !way.failure.empty()) return;
+  try {
+    set_pinned(way, context_.wrap_memory(const_cast<void*>(pointer), size(way.planned->bytes),
+                                         plan_.buffers[size(way.planned->buffer)].name));
+  } catch (const cl::OpenCLError& error) {
+    way.failure = error.what();
+    take(way, Road::kCopy, way.failure);
+  }
+}
+
+void Transfers::set_pinned(Way& way, cl::MemHandle object) noexcept {
+  const std::lock_guard<std::mutex> lock(roads_mutex_);
+  way.pinned = std::move(object);
 }
 
 // Takes the road kHostPointer and returns true; if that is impossible, takes the next best road and
@@ -210,6 +239,7 @@ void Transfers::release(Way& way) noexcept {
     way.is_mapped = false;
   }
   drop(way.wrapped);
+  set_pinned(way, {});
   way.pointer = nullptr;
 }
 
@@ -269,7 +299,7 @@ std::vector<RoadTaken> Transfers::roads() const {
   for (const Way& way : ways_) {
     roads.push_back({plan_.buffers[size(way.planned->buffer)].name, way.is_input,
                      way.planned->bytes, way.road, way.lent ? "" : way.reason,
-                     static_cast<bool>(way.lent)});
+                     static_cast<bool>(way.lent), static_cast<bool>(way.pinned)});
   }
   return roads;
 }

@@ -19,8 +19,9 @@ struct RoadTaken {
   bool is_input = true;
   std::int64_t bytes = 0;  ///< on the device
   plan::Road road = plan::Road::kCopy;
-  std::string reason;    ///< why not a better one
-  bool is_lent = false;  ///< in the application's buffer, instead of `road`
+  std::string reason;      ///< why not a better one
+  bool is_lent = false;    ///< in the application's buffer, instead of `road`
+  bool is_pinned = false;  ///< the driver copies from or to memory that is locked in place
 };
 
 /// Whether the host converts between float and half.
@@ -100,6 +101,7 @@ class Transfers {
     const void* pointer = nullptr;  // the runtime's memory that `road` is for
     bool is_mapped = false;         // `wrapped` is
     cl::MemHandle wrapped{};        // the runtime's memory
+    cl::MemHandle pinned{};         // the same, only to lock it; changes under roads_mutex_
     cl::Memory fallback{};          // of a buffer that the plan gives no memory
     // Both empty but between stand_in() and attach(); `stand_in` goes first.
     std::unique_ptr<void, AlignedDelete> block{};
@@ -117,6 +119,8 @@ class Transfers {
   void copy(const Way& way, cl::cl_mem from, cl::cl_mem to);
   void attach(Way& way, const void* pointer);
   bool wrap(Way& way, const void* pointer);
+  void pin(Way& way, const void* pointer);
+  void set_pinned(Way& way, cl::MemHandle object) noexcept;
   void make_stand_in(Way& way, const plan::Buffer& buffer);
   void release(Way& way) noexcept;
   template <class Object>
