@@ -15,15 +15,18 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-import clgpu_delegate
 from bench.boards.chips import CHIPS, LAUNCH_SECONDS, ROUND_TRIP_SECONDS, Chip
 from bench.plans import paper
 from bench.plans.models import Models, Way
-from clgpu_delegate import _core
+from clgpu_delegate import Options, _core
+from clgpu_delegate.native import BareDelegate
 from tests.runtimes import make_interpreter
 
 NETWORKS = {"mobilenet_v1": "MobileNet v1", "resnet50": "ResNet50"}
-_WAY = Way("fp16, batch 1", options={"precision": "fp16"})
+_WAY = Way("fp16, batch 1")
+_OPTIONS: dict[str, Any] = {
+    "precision": "fp16", "tuning": "off", "chain": "off", "isolate_builds": "off",
+}  # fmt: skip
 _SCRIPT = "from bench.boards.estimates import main; main()"
 
 
@@ -56,9 +59,7 @@ def main() -> None:
     for network in NETWORKS:
         model = Models(network).model(_WAY)
         for chip, index in zip(made, indices):
-            delegate = clgpu_delegate.load(
-                device=str(index), tuning="off", chain="off", isolate_builds="off", **_WAY.options
-            )
+            delegate = BareDelegate(Options(**_OPTIONS, device=str(index)))
             interpreter = make_interpreter("auto", model, [delegate], resolver="no_delegate")
             interpreter.allocate_tensors()
             (chip[network],) = delegate.native.loads()

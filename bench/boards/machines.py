@@ -162,12 +162,12 @@ def table() -> str:
     for stage in STAGES:
         told = [
             finding for finding in findings(stage)
-            if finding.status in ("problem", "warning") or finding.check == "devices"
+            if finding.status in ("problem", "warning")
+            or (finding.check == "devices" and finding.status == "ok")
         ]  # fmt: skip
         for finding in told:
-            mark = "**PROBLEM** " if finding.status == "problem" else f"{finding.status} "
+            mark = "PROBLEM" if finding.status == "problem" else finding.status
             fix = f"`{finding.fix}`" if finding.fix else ""
-            lines.append(
-                f"| {stage.board} | {stage.state} | {mark}{finding.check}: {finding.what} | {fix} |"
-            )
+            says = f"{mark} {finding.check}: {finding.what}"
+            lines.append(f"| {stage.board} | {stage.state} | {says} | {fix} |")
     return "\n".join(lines) + "\n"

@@ -183,11 +183,10 @@ CompileProcess::Result CompileProcess::ask(const std::string& text, const std::s
   Result result;
   const std::uint64_t sizes[3] = {options.size(), entry.size(), text.size()};
   std::uint64_t bytes = 0;
-  const bool lives = send_all(socket_, sizes, sizeof sizes) &&
-                     send_all(socket_, options.data(), options.size()) &&
-                     send_all(socket_, entry.data(), entry.size()) &&
-                     send_all(socket_, text.data(), text.size()) &&
-                     receive_all(socket_, &bytes, sizeof bytes);
+  const bool lives =
+      send_all(socket_, sizes, sizeof sizes) && send_all(socket_, options.data(), options.size()) &&
+      send_all(socket_, entry.data(), entry.size()) &&
+      send_all(socket_, text.data(), text.size()) && receive_all(socket_, &bytes, sizeof bytes);
   constexpr std::uint64_t kMost = std::uint64_t{1} << 30;  // more is no answer of the child
   if (lives && bytes <= kMost) {
     result.binary.resize(bytes);

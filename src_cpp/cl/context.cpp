@@ -281,8 +281,8 @@ MemHandle Context::create_image(cl_mem buffer, DType storage, std::int64_t texel
   desc.width = static_cast<std::size_t>(texels);
   desc.object = buffer;
   cl_int code = CL_SUCCESS;
-  MemHandle image(
-      api(), api().clCreateImage(handle(), CL_MEM_READ_ONLY, &format, &desc, nullptr, &code));
+  MemHandle image(api(),
+                  api().clCreateImage(handle(), CL_MEM_READ_ONLY, &format, &desc, nullptr, &code));
   if (code != CL_SUCCESS)
     throw OpenCLError("clCreateImage", code, what + " of " + std::to_string(texels) + " texels");
   ++counters().objects_created;
@@ -291,8 +291,8 @@ MemHandle Context::create_image(cl_mem buffer, DType storage, std::int64_t texel
 
 MemHandle Context::create_pinned(std::size_t bytes) {
   cl_int code = CL_SUCCESS;
-  const cl_mem buffer = api().clCreateBuffer(
-      handle(), CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR, bytes, nullptr, &code);
+  const cl_mem buffer = api().clCreateBuffer(handle(), CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR,
+                                             bytes, nullptr, &code);
   if (code != CL_SUCCESS) return {};
   ++counters().objects_created;
   return {api(), buffer};
@@ -300,9 +300,8 @@ MemHandle Context::create_pinned(std::size_t bytes) {
 
 MemHandle Context::wrap_memory(void* data, std::size_t bytes, const std::string& what) {
   cl_int code = CL_SUCCESS;
-  MemHandle buffer(
-      api(), api().clCreateBuffer(handle(), CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, bytes,
-                                  data, &code));
+  MemHandle buffer(api(), api().clCreateBuffer(handle(), CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR,
+                                               bytes, data, &code));
   check(code, "clCreateBuffer", what);
   ++counters().objects_created;
   return buffer;
@@ -423,7 +422,8 @@ void Context::drop_idle() {
     auto oldest = shared_->programs.end();
     for (auto it = shared_->programs.begin(); it != shared_->programs.end(); ++it) {
       const bool is_idle = it->second.use_count() == 1;
-      if (is_idle && (oldest == shared_->programs.end() || it->second->last_use < oldest->second->last_use))
+      if (is_idle &&
+          (oldest == shared_->programs.end() || it->second->last_use < oldest->second->last_use))
         oldest = it;
     }
     if (oldest == shared_->programs.end()) return;
@@ -484,8 +484,7 @@ void Context::compile(Program& program, const ProgramSource& source) {
   const std::size_t length = source.text.size();
   const char* options = source.options.c_str();
   cl_int code = CL_SUCCESS;
-  ProgramHandle made(api(),
-                     api().clCreateProgramWithSource(handle(), 1, &text, &length, &code));
+  ProgramHandle made(api(), api().clCreateProgramWithSource(handle(), 1, &text, &length, &code));
   check(code, "clCreateProgramWithSource", source.file);
   const auto build = [&] {
     return api().clBuildProgram(made.get(), 1, &device_.id, options, nullptr, nullptr);

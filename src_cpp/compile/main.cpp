@@ -27,7 +27,7 @@ namespace {
 
 using namespace clgpu::cl;
 
-constexpr cl_uint kMost = 64;  // platforms, devices
+constexpr cl_uint kMost = 64;                              // platforms, devices
 constexpr int kIdleMilliseconds = 10'000, kIdleExit = 10;  // as in cl/compile_process.hpp
 
 [[noreturn]] void stop(int code) { _exit(code); }  // no driver's handlers: some wait for threads
@@ -74,7 +74,7 @@ bool load(Api& api, const char* path) {
   void* const library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return false;
   bool all = true;
-#define CLGPU_LOAD(result, name, parameters)                                \
+#define CLGPU_LOAD(result, name, parameters)                              \
   api.name = reinterpret_cast<decltype(api.name)>(dlsym(library, #name)); \
   all = all && api.name != nullptr;
   CLGPU_CL_FUNCTIONS(CLGPU_LOAD)
@@ -122,8 +122,7 @@ void build(const Api& api, const Place& place, const char* options, const char* 
   std::uint64_t size = 0;
   unsigned char* bytes = nullptr;
   cl_int code = CL_SUCCESS;
-  const cl_program program =
-      api.clCreateProgramWithSource(place.context, 1, &text, &length, &code);
+  const cl_program program = api.clCreateProgramWithSource(place.context, 1, &text, &length, &code);
   if (code == CL_SUCCESS &&
       api.clBuildProgram(program, 1, &place.device, options, nullptr, nullptr) == CL_SUCCESS) {
     const cl_kernel kernel = api.clCreateKernel(program, entry, &code);
@@ -133,9 +132,9 @@ void build(const Api& api, const Place& place, const char* options, const char* 
             CL_SUCCESS &&
         has > 0) {
       bytes = static_cast<unsigned char*>(std::malloc(has));
-      if (bytes != nullptr && api.clGetProgramInfo(program, CL_PROGRAM_BINARIES,
-                                                   sizeof bytes, static_cast<void*>(&bytes),
-                                                   nullptr) == CL_SUCCESS)
+      if (bytes != nullptr &&
+          api.clGetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof bytes,
+                               static_cast<void*>(&bytes), nullptr) == CL_SUCCESS)
         size = has;
     }
   }

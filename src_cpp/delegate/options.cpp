@@ -407,12 +407,11 @@ user interface that the same GPU draws late.)"},
        R"(A hint, for devices that list ``cl_qcom_perf_hint``: a high level takes more power. On others, and
 where the driver refuses it, a note says that it has no effect.)"},
       {"isolate_builds", "auto",
-       one_of<cl::IsolateBuilds>({{"auto", cl::IsolateBuilds::kAuto},
-                                  {"off", cl::IsolateBuilds::kOff},
-                                  {"on", cl::IsolateBuilds::kOn}},
-                                 [](Options& o, cl::IsolateBuilds value) {
-                                   o.context.isolate_builds = value;
-                                 }),
+       one_of<cl::IsolateBuilds>(
+           {{"auto", cl::IsolateBuilds::kAuto},
+            {"off", cl::IsolateBuilds::kOff},
+            {"on", cl::IsolateBuilds::kOn}},
+           [](Options& o, cl::IsolateBuilds value) { o.context.isolate_builds = value; }),
        "whether a child process builds each program first, so that a compiler that ends the "
        "process does not end this one",
        R"(``"auto"``: with drivers whose compilers were not tested, such as Mesa's. A candidate at whose program

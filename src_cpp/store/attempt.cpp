@@ -100,8 +100,7 @@ void refuse_if_ended(Store& store, const Risk& risk) {
 
 void note_ended_child(Store& store, const Risk& risk) {
   if (is_kept_by(store)) put_end(store, risk, "child " + risk.key);
-  store.warn("a child process ended twice during " + risk.what +
-             "; it is left out from now on");
+  store.warn("a child process ended twice during " + risk.what + "; it is left out from now on");
 }
 
 Attempt::Attempt(Store& store, const Risk& risk) {

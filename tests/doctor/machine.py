@@ -86,7 +86,9 @@ class Machine:
         if function in self.answers:
             return self.answers[function]
         if function == "list_platforms":
-            platforms = [{"name": self.platform, "version": "1", "vendor": "V", "devices": self.devices}]
+            platforms = [
+                {"name": self.platform, "version": "1", "vendor": "V", "devices": self.devices}
+            ]
             given = platforms if self.devices else []
             return Outcome({"error": "", "platforms": given, "file": "/usr/lib/libOpenCL.so.1"})
         if function == "load_vendor":

@@ -67,8 +67,7 @@ void* clCreateContext(const void* properties, cl_uint n, const void* devices, vo
                       void* user, cl_int* error) {
   cl_ulong rest[MOST_PROPERTIES + 1];
   if (!sort("context", properties, rest)) return refuse(error, CL_INVALID_PROPERTY);
-  return REAL(void*, clCreateContext,
-              (const void*, cl_uint, const void*, void*, void*, cl_int*))(
+  return REAL(void*, clCreateContext, (const void*, cl_uint, const void*, void*, void*, cl_int*))(
       properties != NULL ? rest : NULL, n, devices, notify, user, error);
 }
 

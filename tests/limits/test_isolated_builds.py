@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -13,7 +14,7 @@ import pytest
 import clgpu_delegate
 from clgpu_delegate import _core
 from tests.limits.test_crashes import die, layer, markers, start
-from tests.python.subprocesses import ROOT, assert_succeeds, run_python
+from tests.python.subprocesses import assert_succeeds, run_python
 
 __all__ = ["layer"]  # the fixture
 
@@ -48,7 +49,7 @@ def test_a_compiler_that_ends_the_process_ends_a_child_at_the_first_start(tmp_pa
 
 
 def test_a_start_without_a_cache_goes_on_too(layer):
-    found = start("off", layer, **DEADLY, **AUTO)
+    found = start("off", layer, **DEADLY, **AUTO, CLGPU_PROGRAMS="")
     assert found["claimed"] == [True, True]
     assert not found["candidates"][0].startswith("quads")
     assert any("a child process ended twice" in why for why in found["faults"].values())
@@ -83,7 +84,7 @@ def test_auto_isolates_untested_compilers(tmp_path, layer, platform, is_isolated
         assert start(tmp_path / "on.sqlite", layer, **DEADLY, **ON)["claimed"] == [True, True]
 
 
-SIGNALS = """
+LIVES = """
 import os, signal, sys, threading, time
 import numpy as np
 import clgpu_delegate
@@ -136,7 +137,7 @@ assert children() == []
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="it needs /proc")
 def test_the_child_ends_with_the_first_inference(layer):
-    assert_succeeds(run_python(SIGNALS, **layer))
+    assert_succeeds(run_python(LIVES, **layer, CLGPU_PROGRAMS=""))
 
 
 def test_a_fork_does_not_keep_the_child(layer):
@@ -160,7 +161,7 @@ assert time.monotonic() - begun < 15
 os.kill(pid, 9)
 os.waitpid(pid, 0)
 """
-    assert_succeeds(run_python(script, **layer))
+    assert_succeeds(run_python(script, **layer, CLGPU_PROGRAMS=""))
 
 
 def test_a_library_without_the_program_builds_itself(tmp_path, layer):
@@ -183,7 +184,38 @@ interpreter = make_interpreter(runtime, m.build(), [delegate])
 (got,) = run_interpreter(interpreter, [values])
 np.testing.assert_allclose(got, np.tanh(values), rtol=1e-5)
 """
-    assert_succeeds(run_python(script, str(copy), **layer))
+    assert_succeeds(run_python(script, str(copy), **layer, CLGPU_PROGRAMS=""))
+
+
+def test_on_says_why_it_has_no_effect(layer):
+    """Here the child sees a device with another name."""
+    script = """
+import json, os
+import clgpu_delegate
+from tests.model_maker import ModelMaker
+from tests.runtimes import available_runtimes, make_interpreter
+clgpu_delegate.devices()
+os.environ["LIMITS_NAME"] = "another"
+told = []
+for value, operation in (("auto", "TANH"), ("on", "EXP")):
+    m = ModelMaker()
+    m.output(m.op(operation, [m.input("x", (2, 2))], (2, 2)))
+    delegate = clgpu_delegate.load(cache="off", isolate_builds=value)
+    interpreter = make_interpreter(available_runtimes()[0], m.build(), [delegate])
+    interpreter.allocate_tensors()
+    assert delegate.explain().nodes[0].claimed
+    told.append([note for note in delegate.explain().notes if "isolate" in note])
+print(json.dumps(told))
+"""
+    result = run_python(script, **layer, CLGPU_PROGRAMS="")
+    assert_succeeds(result)
+    auto, (note,) = json.loads(result.stdout)
+    assert auto == []
+    assert re.fullmatch(
+        r"the option isolate_builds=on has no effect: \S*/clgpu_compile does not find the device, "
+        r"and ended with exit code 5",
+        note,
+    )
 
 
 def test_the_program_leaves_with_its_starter(layer):
