@@ -121,8 +121,6 @@ std::shared_ptr<Context> Context::find(const Device& device, const ContextOption
   const auto known = contexts->find(key);
   if (known != contexts->end()) return known->second;
   const std::shared_ptr<Context> context(new Context(device, options, handle));
-  // An application's context may be that of other devices.
-  if (handle != nullptr) context->create_queue(false);
   return contexts->emplace(key, context).first->second;
 }
 
@@ -180,6 +178,9 @@ std::shared_ptr<Context::Shared> Context::share(cl_context handle) {
     check(api().clRetainContext(handle), "clRetainContext", info.name);
     shared->handle = {api(), handle};
     shared->is_foreign = true;
+    // It may be that of other devices.
+    const QueueHandle queue(api(), api().clCreateCommandQueue(handle, device_.id, 0, &code));
+    check(code, "clCreateCommandQueue", info.name);
   } else {
     const std::vector<std::intptr_t> properties = hints(priority, performance);
     shared->handle = make_context(device_, properties, code);
