@@ -27,6 +27,7 @@ from bench import (
     reuse,
     stream,
 )
+from bench.boards import command as boards_command
 from bench.figures import command as figures_command
 from bench.peers import command as peers_command
 from bench.plans import facts as facts_bench
@@ -124,6 +125,17 @@ def figures(
 ) -> None:
     """Compare the tables and charts of README.md and docs with the files of bench/figures."""
     raise typer.Exit(figures_command.run(write=write))
+
+
+@app.command()
+def boards(
+    write: Annotated[
+        bool, typer.Option("--write", help="Write what differs, instead of showing it.")
+    ] = False,
+) -> None:
+    """Compare the tables of docs/arm64.md with staged boards and estimates; no board is needed."""
+    with mistakes():
+        raise typer.Exit(boards_command.run(write=write))
 
 
 if __name__ == "__main__":

@@ -61,6 +61,9 @@ class Settings(TypedDict, total=False):
     memory_pool: Literal["interpreter", "process"]
     profile: bool
     placement: Literal["all", "auto", "measured"]
+    priority: Literal["default", "low", "normal", "high"]
+    performance: Literal["default", "low", "normal", "high"]
+    isolate_builds: Literal["auto", "off", "on"]
     carry: Carried
     verify: Literal["off", "first"] | int
     # /options
@@ -206,6 +209,23 @@ class Options:
     there, or those of the fastest measured placement. ``"auto"``: without partitions that a cost
     model expects to be slower than the CPU. ``"measured"``: the nodes of the fastest placement
     measured for this model on this device, possibly none; the cache stores the verdict."""
+
+    priority: Literal["default", "low", "normal", "high"] = "default"
+    """Priority of the model's work on the device, before the work of other queues or applications;
+    default: the driver is not told. A hint, for devices that list ``cl_khr_priority_hints`` or
+    ``cl_qcom_priority_hint``; on others, and where the driver refuses it, a note says that it has
+    no effect. Work of high priority may make a user interface that the same GPU draws late."""
+
+    performance: Literal["default", "low", "normal", "high"] = "default"
+    """Clock rates of the device while it works on the model, for GPUs of Qualcomm; default: the
+    driver is not told. A hint, for devices that list ``cl_qcom_perf_hint``: a high level takes more
+    power. On others, and where the driver refuses it, a note says that it has no effect."""
+
+    isolate_builds: Literal["auto", "off", "on"] = "auto"
+    """Whether a child process builds each program first, so that a compiler that ends the process
+    does not end this one. ``"auto"``: with drivers whose compilers were not tested, such as Mesa's.
+    A candidate at whose program the child ends twice is left out. Programs that the cache has need
+    no child. Not on Android, where apps start no programs of their own."""
 
     carry: Carried = ""
     """Tensors that stay on the device between inferences, as name=graph/input/output with the

@@ -26,6 +26,7 @@ ARCHITECTURES = ("x86_64", "aarch64")
 # Libraries that every system with glibc has, of those that PEP 600 lets a wheel need.
 NEEDED = ("libc.so.6", "libdl.so.2", "libm.so.6", "libpthread.so.0")
 EXPORTS = {"_core": "exports_python.map", "libLiteRtGpuAccelerator": "exports_litert.map"}
+PROGRAM = "clgpu_delegate/clgpu_compile"
 LOADERS = {"x86_64": "ld-linux-x86-64.so.2", "aarch64": "ld-linux-aarch64.so.1"}
 
 
@@ -218,7 +219,7 @@ def repair(raw, out):
 
 
 def check(wheel, target):
-    """Stop unless the libraries are the two of the package, and what the wheel's name says."""
+    """Stop unless libraries and program are those of the package, as the wheel's name says."""
     with zipfile.ZipFile(wheel) as archive, tempfile.TemporaryDirectory() as folder:
         found = [name for name in archive.namelist() if ".so" in Path(name).suffixes]
         libraries = {Path(name).name.split(".")[0]: name for name in found}
@@ -230,6 +231,8 @@ def check(wheel, target):
             path = archive.extract(libraries[name], folder)
             symbols = ["--exports", ROOT / "src_cpp/cmake" / exports]
             run([sys.executable, ROOT / "tools/check_library.py", path, *gates, *symbols])
+        program = archive.extract(PROGRAM, folder)
+        run([sys.executable, ROOT / "tools/check_library.py", program, *gates])
 
 
 def zig():

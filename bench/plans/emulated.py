@@ -14,8 +14,12 @@ _NAME = re.compile(r"__kernel\b[^;{]*?\bvoid\s+(\w+)\s*\(")
 
 
 def profile(name: str) -> Profile:
-    """The profile of one of `NAMES`. The local memory of kernels is unknown and given as 0."""
-    limits = profiles.PROFILES[name]
+    """The profile of one of `NAMES`."""
+    return profile_of(name, profiles.PROFILES[name])
+
+
+def profile_of(name: str, limits: profiles.Profile) -> Profile:
+    """A profile with the limits of a device. The local memory of kernels is given as 0: unknown."""
     device: dict[str, Answer] = {
         "CL_DEVICE_TYPE": GPU,
         "CL_DEVICE_MAX_COMPUTE_UNITS": limits.compute_units,

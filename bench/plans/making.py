@@ -28,7 +28,9 @@ class Planner:
 
     def __init__(self, models: Models, device: str, **options: Any) -> None:
         self._models = models
-        self._options = {"device": device, "tuning": "off", "chain": "off", **options}
+        self._options = {
+            "device": device, "tuning": "off", "chain": "off", "isolate_builds": "off", **options,
+        }  # fmt: skip
         self._peaks: dict[str, int] = {}  # by precision, without a budget
 
     def plan(self, way: Way) -> Made:

@@ -7,11 +7,12 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from bench.plans.profile import DEVICE_QUESTIONS, PLATFORM_QUESTIONS, Profile, encoded
+from bench.plans.profile import DEVICE_QUESTIONS, DOT8, PLATFORM_QUESTIONS, Profile, encoded
+from clgpu_delegate import _core
 from clgpu_delegate.errors import ClgpuError
 from tests.limits.build import shared_library
 from tests.runtimes import ENVIRONMENT_VARIABLE, RUNTIMES, available_runtimes
@@ -60,21 +61,12 @@ def make(
             for p in profiles
         ],
     }
-    path = os.pathsep.join([*(p for p in sys.path if p), str(ROOT)])
     with tempfile.TemporaryDirectory() as folder:
         facts = Path(folder) / "facts"
         facts.write_text("".join(map(facts_text, profiles)))
-        variables = {
-            "CLGPU_OPENCL_LIBRARY": str(driver()),
-            "CLGPU_PAPER": str(facts),
-            "CLGPU_CACHE": "off",
-            "CLGPU_PROGRAMS": "",
-            **_runtime(),
-            "PYTHONPATH": path,
-        }
         done = subprocess.run(
             [sys.executable, "-X", "faulthandler", "-c", _SCRIPT],
-            input=json.dumps(task), env={**os.environ, **variables},
+            input=json.dumps(task), env={**os.environ, **variables(facts)},
             cwd="/",  # the current folder is first in the path, and its package has no extension
             capture_output=True, text=True, check=False,
         )  # fmt: skip
@@ -86,6 +78,32 @@ def make(
         network: [Plans(entry["blocks"], entry["unknown"]) for entry in entries]
         for network, entries in made.items()
     }
+
+
+def variables(facts: Path) -> dict[str, str]:
+    """Those of a process whose devices are the profiles of a file in the driver's format."""
+    return {
+        "CLGPU_OPENCL_LIBRARY": str(driver()),
+        "CLGPU_PAPER": str(facts),
+        "CLGPU_CACHE": "off",
+        "CLGPU_PROGRAMS": "",
+        **_runtime(),
+        "PYTHONPATH": os.pathsep.join([*(p for p in sys.path if p), str(ROOT)]),
+    }
+
+
+def indices(profiles: Sequence[Mapping[str, Any]]) -> list[int]:
+    """In such a process: the delegate's index of each profile, with its probe's facts set.
+
+    A profile is given by ``name`` and ``platform`` of its device and by ``probe``.
+    """
+    names = {(d["name"], d["platform"]): d["index"] for d in _core.devices()}
+    found = [names[profile["name"], profile["platform"]] for profile in profiles]
+    for index, profile in zip(found, profiles):
+        probe = dict(profile["probe"])
+        probe["dot8"] = DOT8.index(probe["dot8"])
+        _core.pretend_probe(str(index), **probe)
+    return found
 
 
 def _runtime() -> dict[str, str]:

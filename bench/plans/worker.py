@@ -8,11 +8,10 @@ import os
 import sys
 from typing import Any
 
+from bench.plans import paper
 from bench.plans.making import Planner
 from bench.plans.models import Models, ways
-from bench.plans.profile import DOT8
 from bench.plans.text import plan_text
-from clgpu_delegate import _core
 
 
 def main() -> None:
@@ -24,7 +23,7 @@ def main() -> None:
     task = json.load(sys.stdin)
     driver = ctypes.CDLL(os.environ["CLGPU_OPENCL_LIBRARY"])
     driver.paper_unknown_kernels.restype = ctypes.c_char_p
-    indices = _indices(task["profiles"])
+    indices = paper.indices(task["profiles"])
     made: dict[str, Any] = {}
     for network in task["networks"]:
         models = Models(network, real=task["real"])
@@ -41,17 +40,6 @@ def main() -> None:
             for position, plans in enumerate(blocks)
         ]
     json.dump(made, sys.stdout)
-
-
-def _indices(profiles: list[dict[str, Any]]) -> list[int]:
-    """The delegate's index of each device of the driver; it lists GPUs first."""
-    names = {(d["name"], d["platform"]): d["index"] for d in _core.devices()}
-    indices = [names[profile["name"], profile["platform"]] for profile in profiles]
-    for index, profile in zip(indices, profiles):
-        probe = dict(profile["probe"])
-        probe["dot8"] = DOT8.index(probe["dot8"])
-        _core.pretend_probe(str(index), **probe)
-    return indices
 
 
 if __name__ == "__main__":

@@ -50,6 +50,14 @@ constexpr cl_bitfield CL_MEM_WRITE_ONLY = 1U << 1;
 constexpr cl_uint CL_EVENT_COMMAND_EXECUTION_STATUS = 0x11D3, CL_EVENT_CONTEXT = 0x11D4;
 constexpr cl_int CL_COMPLETE = 0;
 constexpr cl_bitfield CL_QUEUE_PROFILING_ENABLE = 1U << 1;
+constexpr cl_ulong CL_QUEUE_PROPERTIES = 0x1093, CL_QUEUE_PRIORITY_KHR = 0x1096,
+                   CL_QUEUE_PRIORITY_HIGH_KHR = 1U << 0, CL_QUEUE_PRIORITY_MED_KHR = 1U << 1,
+                   CL_QUEUE_PRIORITY_LOW_KHR = 1U << 2;
+constexpr std::intptr_t CL_CONTEXT_PLATFORM = 0x1084, CL_CONTEXT_PERF_HINT_QCOM = 0x40C2,
+                        CL_PERF_HINT_HIGH_QCOM = 0x40C3, CL_PERF_HINT_NORMAL_QCOM = 0x40C4,
+                        CL_PERF_HINT_LOW_QCOM = 0x40C5, CL_CONTEXT_PRIORITY_HINT_QCOM = 0x40C9,
+                        CL_PRIORITY_HINT_HIGH_QCOM = 0x40CA, CL_PRIORITY_HINT_NORMAL_QCOM = 0x40CB,
+                        CL_PRIORITY_HINT_LOW_QCOM = 0x40CC;
 constexpr cl_uint CL_PLATFORM_VERSION = 0x0901, CL_PLATFORM_NAME = 0x0902;
 constexpr cl_uint CL_DEVICE_TYPE = 0x1000, CL_DEVICE_MAX_COMPUTE_UNITS = 0x1002,
                   CL_DEVICE_MAX_WORK_GROUP_SIZE = 0x1004, CL_DEVICE_MAX_WORK_ITEM_SIZES = 0x1005,
@@ -147,8 +155,11 @@ using ProgramNotify = void(CLGPU_CL_CALL*)(cl_program, void*);
   X(cl_int, clFlush, (cl_command_queue))                                                           \
   X(cl_int, clFinish, (cl_command_queue))
 
-// For buffers and events of applications; null in a library that lacks them.
+// For buffers and events of applications, and queues of a priority; null in a library that lacks
+// them.
 #define CLGPU_CL_OPTIONAL_FUNCTIONS(X)                                               \
+  X(cl_command_queue, clCreateCommandQueueWithProperties,                            \
+    (cl_context, cl_device_id, const cl_ulong*, cl_int*))                            \
   X(cl_int, clGetMemObjectInfo, (cl_mem, cl_uint, std::size_t, void*, std::size_t*)) \
   X(cl_int, clRetainMemObject, (cl_mem))                                             \
   X(cl_int, clGetEventInfo, (cl_event, cl_uint, std::size_t, void*, std::size_t*))   \

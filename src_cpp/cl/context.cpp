@@ -1,9 +1,13 @@
 #include "cl/context.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <sstream>
+#include <tuple>
+#include <utility>
 
 #include "base/sha256.hpp"
+#include "cl/compile_process.hpp"
 
 namespace clgpu::cl {
 namespace {
@@ -28,45 +32,222 @@ Counters& counters() {
   return instance;
 }
 
-std::shared_ptr<Context> Context::of(const Device& device) { return adopt(device, nullptr); }
+// What all contexts of a device have in common.
+struct Context::OnDevice {
+  Usage usage;
+  std::mutex whole;
+};
 
-std::shared_ptr<Context> Context::adopt(const Device& device, cl_context handle) {
-  static auto* mutex = new std::mutex;
-  static auto* contexts = new std::map<cl_device_id, std::shared_ptr<Context>>;
-  const std::lock_guard<std::mutex> lock(*mutex);
-  const auto known = contexts->find(device.id);
-  if (known != contexts->end()) return known->second;
-  const auto context = std::make_shared<Context>(device, handle);
-  // An application's context may be that of other devices.
-  if (handle != nullptr) context->create_queue(false);
-  return contexts->emplace(device.id, context).first->second;
+// What the contexts with the same OpenCL context have in common.
+struct Context::Shared {
+  std::shared_ptr<OnDevice> on_device;
+  ContextHandle handle;
+  bool is_foreign = false;  // an application's
+  std::string identity;
+  std::string refused;  // why the hints in its key have no effect
+  std::mutex mutex;     // of all below
+  Programs programs;
+  std::uint64_t uses = 0;
+  CompileProcess compiler;
+  std::atomic<bool> may_have_child{false};
+  std::set<std::string> built_apart;         // keys of programs that a child process has built
+  std::map<std::string, std::string> ended;  // by key: how a child process has ended at it
+};
+
+namespace {
+
+bool lists(const DeviceInfo& info, const char* extension) {
+  return (" " + info.extensions + " ").find(std::string(" ") + extension + " ") !=
+         std::string::npos;
 }
 
-Context::Context(const Device& device, cl_context handle) : device_(device) {
-  if (handle != nullptr && api().clRetainContext != nullptr) {
-    check(api().clRetainContext(handle), "clRetainContext", device.info.name);
-    context_ = {api(), handle};
+const char* word(Level level) {
+  switch (level) {
+    case Level::kLow:
+      return "low";
+    case Level::kNormal:
+      return "normal";
+    case Level::kHigh:
+      return "high";
+    default:
+      return "default";
+  }
+}
+
+// The properties of cl_qcom_priority_hint and cl_qcom_perf_hint, in pairs.
+std::vector<std::intptr_t> hints(Level priority, Level performance) {
+  std::vector<std::intptr_t> properties;
+  const auto add = [&](Level level, std::intptr_t what, std::intptr_t low, std::intptr_t normal,
+                       std::intptr_t high) {
+    if (level == Level::kDefault) return;
+    properties.push_back(what);
+    properties.push_back(level == Level::kLow ? low : level == Level::kNormal ? normal : high);
+  };
+  add(priority, CL_CONTEXT_PRIORITY_HINT_QCOM, CL_PRIORITY_HINT_LOW_QCOM,
+      CL_PRIORITY_HINT_NORMAL_QCOM, CL_PRIORITY_HINT_HIGH_QCOM);
+  add(performance, CL_CONTEXT_PERF_HINT_QCOM, CL_PERF_HINT_LOW_QCOM, CL_PERF_HINT_NORMAL_QCOM,
+      CL_PERF_HINT_HIGH_QCOM);
+  return properties;
+}
+
+ContextHandle make_context(const Device& device, const std::vector<std::intptr_t>& hints,
+                           cl_int& code) {
+  std::vector<std::intptr_t> properties{CL_CONTEXT_PLATFORM,
+                                        reinterpret_cast<std::intptr_t>(device.platform)};
+  properties.insert(properties.end(), hints.begin(), hints.end());
+  properties.push_back(0);
+  const cl_context made =
+      device.api->clCreateContext(properties.data(), 1, &device.id, nullptr, nullptr, &code);
+  return {*device.api, made};
+}
+
+}  // namespace
+
+std::shared_ptr<Context> Context::of(const Device& device, const ContextOptions& options) {
+  return find(device, options, nullptr);
+}
+
+std::shared_ptr<Context> Context::adopt(const Device& device, cl_context handle) {
+  return find(device, {}, handle);
+}
+
+std::shared_ptr<Context> Context::find(const Device& device, const ContextOptions& options,
+                                       cl_context handle) {
+  static auto* mutex = new std::mutex;
+  static auto* contexts =
+      new std::map<std::pair<cl_device_id, ContextOptions>, std::shared_ptr<Context>>;
+  const std::lock_guard<std::mutex> lock(*mutex);
+  const std::pair key(device.id, options);
+  const auto known = contexts->find(key);
+  if (known != contexts->end()) return known->second;
+  const std::shared_ptr<Context> context(new Context(device, options, handle));
+  return contexts->emplace(key, context).first->second;
+}
+
+// Called for one context at a time.
+Context::Context(const Device& device, const ContextOptions& options, cl_context handle)
+    : device_(device), options_(options), shared_(share(handle)) {
+  const DeviceInfo& info = device.info;
+  const auto note = [&](const char* option, Level level, const std::string& why) {
+    if (!why.empty() && level != Level::kDefault) {
+      notes_.push_back("the option " + std::string(option) + "=" + word(level) +
+                       " has no effect: " + why);
+    }
+  };
+  const bool has_qcom_priority = lists(info, "cl_qcom_priority_hint");
+  const bool has_khr_priority = lists(info, "cl_khr_priority_hints");
+  if (lists(info, "cl_qcom_perf_hint")) {
+    note("performance", options.performance, shared_->refused);
   } else {
-    constexpr std::intptr_t kContextPlatform = 0x1084;
-    const std::intptr_t properties[] = {kContextPlatform,
-                                        reinterpret_cast<std::intptr_t>(device.platform), 0};
-    cl_int code = CL_SUCCESS;
-    context_ = {api(), api().clCreateContext(properties, 1, &device.id, nullptr, nullptr, &code)};
-    check(code, "clCreateContext", device.info.name);
+    note("performance", options.performance, info.name + " does not list cl_qcom_perf_hint");
+  }
+  if (has_qcom_priority && shared_->refused.empty()) return;
+  if (has_khr_priority) {
+    note("priority", options.priority, try_priority());
+  } else if (has_qcom_priority) {
+    note("priority", options.priority, shared_->refused);
+  } else {
+    note("priority", options.priority,
+         info.name + " lists neither cl_khr_priority_hints nor cl_qcom_priority_hint");
+  }
+}
+
+// The OpenCL context with the hints of the options, as far as they are properties of a context.
+std::shared_ptr<Context::Shared> Context::share(cl_context handle) {
+  using Key = std::tuple<cl_device_id, Level, Level>;
+  static auto* devices = new std::map<cl_device_id, std::shared_ptr<OnDevice>>;
+  static auto* all = new std::map<Key, std::shared_ptr<Shared>>;
+  const DeviceInfo& info = device_.info;
+  const auto level = [&](Level asked, const char* extension) {
+    return lists(info, extension) ? asked : Level::kDefault;
+  };
+  const Level priority = level(options_.priority, "cl_qcom_priority_hint");
+  const Level performance = level(options_.performance, "cl_qcom_perf_hint");
+  const Key key(device_.id, priority, performance);
+  if (const auto known = all->find(key); known != all->end()) return known->second;
+  const Key plain(device_.id, Level::kDefault, Level::kDefault);
+  const auto usual = all->find(plain);
+  auto shared = std::make_shared<Shared>();
+  if (usual != all->end() && usual->second->is_foreign) {
+    // Only memory of the application's context can be exchanged with it.
+    handle = usual->second->handle.get();
+    shared->refused = "the OpenCL context is the application's";
+  }
+  cl_int code = CL_SUCCESS;
+  if (handle != nullptr && api().clRetainContext != nullptr) {
+    check(api().clRetainContext(handle), "clRetainContext", info.name);
+    shared->handle = {api(), handle};
+    shared->is_foreign = true;
+    // It may be that of other devices.
+    const QueueHandle queue(api(), api().clCreateCommandQueue(handle, device_.id, 0, &code));
+    check(code, "clCreateCommandQueue", info.name);
+  } else {
+    const std::vector<std::intptr_t> properties = hints(priority, performance);
+    shared->handle = make_context(device_, properties, code);
+    if (code != CL_SUCCESS && !properties.empty() && !may_pass(code)) {
+      shared->refused =
+          "the driver refuses it for a context (clCreateContext: " + error_name(code) + ")";
+      shared->handle = make_context(device_, {}, code);
+    }
+    check(code, "clCreateContext", info.name);
   }
   // The number is the version of our own format of the stored data.
-  const DeviceInfo& info = device.info;
   for (const std::string& fact : {std::string("1"), info.name, info.vendor, info.driver_version,
                                   info.opencl_version, info.platform, info.platform_version})
-    identity_ += fact + "\n";
+    shared->identity += fact + "\n";
+  std::shared_ptr<OnDevice>& on_device = (*devices)[device_.id];
+  if (on_device == nullptr) on_device = std::make_shared<OnDevice>();
+  shared->on_device = on_device;
+  return all->emplace(key, std::move(shared)).first->second;
+}
+
+// Sets the priority of queues. Returns why that is not possible, or nothing.
+std::string Context::try_priority() {
+  if (options_.priority == Level::kDefault) return {};
+  // A loader may have the function for drivers that do not.
+  if (device_.info.opencl_version.rfind("OpenCL 1", 0) == 0 ||
+      api().clCreateCommandQueueWithProperties == nullptr)
+    return "queues have priorities with OpenCL 2.0 or newer, and this device has " +
+           device_.info.opencl_version;
+  queue_priority_ = options_.priority == Level::kHigh  ? CL_QUEUE_PRIORITY_HIGH_KHR
+                    : options_.priority == Level::kLow ? CL_QUEUE_PRIORITY_LOW_KHR
+                                                       : CL_QUEUE_PRIORITY_MED_KHR;
+  try {
+    create_queue(false);
+  } catch (const OpenCLError& error) {
+    queue_priority_ = 0;
+    return std::string("the driver refuses it for a queue (") + error.what() + ")";
+  }
+  return {};
+}
+
+std::vector<std::string> Context::notes() const {
+  const std::lock_guard<std::mutex> lock(notes_mutex_);
+  return notes_;
+}
+
+const std::string& Context::identity() const { return shared_->identity; }
+cl_context Context::handle() const { return shared_->handle.get(); }
+Usage& Context::usage() { return shared_->on_device->usage; }
+std::unique_lock<std::mutex> Context::whole_device() {
+  return std::unique_lock<std::mutex>(shared_->on_device->whole);
 }
 
 QueueHandle Context::create_queue(bool profiling) {
+  const cl_bitfield flags = profiling ? CL_QUEUE_PROFILING_ENABLE : 0;
+  const char* call = "clCreateCommandQueue";
   cl_int code = CL_SUCCESS;
-  QueueHandle queue(api(),
-                    api().clCreateCommandQueue(context_.get(), device_.id,
-                                               profiling ? CL_QUEUE_PROFILING_ENABLE : 0, &code));
-  check(code, "clCreateCommandQueue", device_.info.name);
+  QueueHandle queue;
+  if (queue_priority_ == 0) {
+    queue = {api(), api().clCreateCommandQueue(handle(), device_.id, flags, &code)};
+  } else {
+    call = "clCreateCommandQueueWithProperties";
+    const cl_ulong properties[] = {CL_QUEUE_PROPERTIES, flags, CL_QUEUE_PRIORITY_KHR,
+                                   queue_priority_, 0};
+    queue = {api(),
+             api().clCreateCommandQueueWithProperties(handle(), device_.id, properties, &code)};
+  }
+  check(code, call, device_.info.name);
   ++counters().objects_created;
   return queue;
 }
@@ -74,11 +255,11 @@ QueueHandle Context::create_queue(bool profiling) {
 Memory Context::create_buffer(std::size_t bytes, const std::string& what, bool host_visible) {
   const cl_bitfield flags = CL_MEM_READ_WRITE | (host_visible ? CL_MEM_ALLOC_HOST_PTR : 0);
   cl_int code = CL_SUCCESS;
-  MemHandle buffer(api(), api().clCreateBuffer(context_.get(), flags, bytes, nullptr, &code));
+  MemHandle buffer(api(), api().clCreateBuffer(handle(), flags, bytes, nullptr, &code));
   if (code != CL_SUCCESS)
     throw OpenCLError("clCreateBuffer", code, what + " of " + std::to_string(bytes) + " bytes");
   ++counters().objects_created;
-  return {std::move(buffer), usage_, bytes};
+  return {std::move(buffer), usage(), bytes};
 }
 
 MemHandle Context::create_sub_buffer(const Memory& buffer, std::size_t offset, std::size_t bytes,
@@ -101,8 +282,8 @@ MemHandle Context::create_image(cl_mem buffer, DType storage, std::int64_t texel
   desc.width = static_cast<std::size_t>(texels);
   desc.object = buffer;
   cl_int code = CL_SUCCESS;
-  MemHandle image(
-      api(), api().clCreateImage(context_.get(), CL_MEM_READ_ONLY, &format, &desc, nullptr, &code));
+  MemHandle image(api(),
+                  api().clCreateImage(handle(), CL_MEM_READ_ONLY, &format, &desc, nullptr, &code));
   if (code != CL_SUCCESS)
     throw OpenCLError("clCreateImage", code, what + " of " + std::to_string(texels) + " texels");
   ++counters().objects_created;
@@ -111,8 +292,8 @@ MemHandle Context::create_image(cl_mem buffer, DType storage, std::int64_t texel
 
 MemHandle Context::create_pinned(std::size_t bytes) {
   cl_int code = CL_SUCCESS;
-  const cl_mem buffer = api().clCreateBuffer(
-      context_.get(), CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR, bytes, nullptr, &code);
+  const cl_mem buffer = api().clCreateBuffer(handle(), CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR,
+                                             bytes, nullptr, &code);
   if (code != CL_SUCCESS) return {};
   ++counters().objects_created;
   return {api(), buffer};
@@ -120,9 +301,8 @@ MemHandle Context::create_pinned(std::size_t bytes) {
 
 MemHandle Context::wrap_memory(void* data, std::size_t bytes, const std::string& what) {
   cl_int code = CL_SUCCESS;
-  MemHandle buffer(
-      api(), api().clCreateBuffer(context_.get(), CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, bytes,
-                                  data, &code));
+  MemHandle buffer(api(), api().clCreateBuffer(handle(), CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR,
+                                               bytes, data, &code));
   check(code, "clCreateBuffer", what);
   ++counters().objects_created;
   return buffer;
@@ -139,7 +319,7 @@ std::size_t Context::bytes_of(cl_mem buffer) const {
     const cl_int code = api().clGetMemObjectInfo(buffer, what, sizeof answer, &answer, nullptr);
     return code == CL_SUCCESS ? answer : decltype(answer){};
   };
-  if (ask(CL_MEM_CONTEXT, cl_context{}) != context_.get()) return 0;
+  if (ask(CL_MEM_CONTEXT, cl_context{}) != handle()) return 0;
   if (ask(CL_MEM_TYPE, cl_uint{}) != CL_MEM_OBJECT_BUFFER) return 0;
   if ((ask(CL_MEM_FLAGS, cl_bitfield{}) & (CL_MEM_READ_ONLY | CL_MEM_WRITE_ONLY)) != 0) return 0;
   return ask(CL_MEM_SIZE, std::size_t{});
@@ -158,44 +338,97 @@ bool Context::has(cl_event event) const {
   return api().clGetEventInfo != nullptr &&
          api().clGetEventInfo(event, CL_EVENT_CONTEXT, sizeof context, static_cast<void*>(&context),
                               nullptr) == CL_SUCCESS &&
-         context == context_.get();
+         context == handle();
 }
 
 std::shared_ptr<Context::Program> Context::program(const std::string& key,
-                                                   const ProgramSource& source, store::Store& store,
+                                                   const ProgramSource& source,
+                                                   const std::string& entry, store::Store& store,
                                                    store::Attempt& attempt) {
-  std::shared_ptr<Program>& known = programs_[key];
+  std::shared_ptr<Program>& known = shared_->programs[key];
   if (known == nullptr) known = std::make_shared<Program>();
   const std::shared_ptr<Program> program = known;
-  program->last_use = ++uses_;
+  program->last_use = ++shared_->uses;
   if (program->handle) return program;
   program->label = source.file + " on " + device_.info.name + " (" + device_.info.platform + ")";
   load(*program, key, source.options, store);
   if (!program->handle) {
-    if (store.is_on()) {
-      attempt = store::Attempt(
-          store,
-          risk(key, source, "the compilation of " + source.file + " with " + source.options));
-    }
-    compile(*program, source);
+    const store::Risk at_risk =
+        risk(key, source, "the compilation of " + source.file + " with " + source.options);
+    if (store.is_on()) attempt = store::Attempt(store, at_risk);
+    build_apart(*program, key, source, entry, at_risk, store);
+    if (!program->handle) compile(*program, source);
   }
   drop_idle();
   return program;
+}
+
+// Lets a child process build it first, if the options or the driver require that, and makes the
+// program of the child's binary. Leaves it empty where there is none: this process may compile it.
+void Context::build_apart(Program& program, const std::string& key, const ProgramSource& source,
+                          const std::string& entry, const store::Risk& at_risk,
+                          store::Store& store) {
+  const IsolateBuilds when = options_.isolate_builds;
+  if (when == IsolateBuilds::kOff ||
+      (when == IsolateBuilds::kAuto && !has_untested_compiler(device_.info)) ||
+      shared_->built_apart.count(key) != 0)
+    return;
+  const auto leave_out = [&] {
+    throw store::LeftOut("a child process ended twice, the last time " + shared_->ended[key] +
+                         ", during " + at_risk.what +
+                         "; to try it again, run `clgpu cache clear --kind crash` or delete the "
+                         "cache, and start a new process");
+  };
+  if (shared_->ended.count(key) != 0) leave_out();
+  using Outcome = CompileProcess::Outcome;
+  CompileProcess::Result made;
+  for (int attempt = 0; attempt < 2; ++attempt) {  // the system may have ended the first one
+    shared_->may_have_child = true;
+    made = shared_->compiler.build(device_, source.text, source.options, entry);
+    if (made.outcome != Outcome::kEnded) break;
+  }
+  if (made.outcome == Outcome::kEnded) {
+    shared_->ended[key] = made.why;
+    store::note_ended_child(store, at_risk);
+    leave_out();
+  }
+  if (made.outcome == Outcome::kNoChild) {
+    const std::string sentence = "the option isolate_builds=on has no effect: " + made.why;
+    const std::lock_guard<std::mutex> lock(notes_mutex_);
+    if (when == IsolateBuilds::kOn &&
+        std::find(notes_.begin(), notes_.end(), sentence) == notes_.end())
+      notes_.push_back(sentence);
+    return;
+  }
+  shared_->built_apart.insert(key);
+  if (made.binary.empty()) return;
+  make_of_binary(program, source.options,
+                 reinterpret_cast<const unsigned char*>(made.binary.data()), made.binary.size());
+  if (program.handle) ++counters().programs_built;
+}
+
+void Context::end_builds() {
+  if (!shared_->may_have_child.load(std::memory_order_relaxed)) return;
+  const std::unique_lock<std::mutex> lock(shared_->mutex, std::try_to_lock);
+  if (!lock.owns_lock()) return;  // somebody builds
+  shared_->compiler.end();
+  shared_->may_have_child = false;
 }
 
 // A process that tries many kernels, or opens many models in turn, would otherwise keep all
 // programs: some drivers take a megabyte for each.
 void Context::drop_idle() {
   constexpr std::size_t kKept = 128;  // more than the largest networks have
-  while (programs_.size() > kKept) {
-    auto oldest = programs_.end();
-    for (auto it = programs_.begin(); it != programs_.end(); ++it) {
+  while (shared_->programs.size() > kKept) {
+    auto oldest = shared_->programs.end();
+    for (auto it = shared_->programs.begin(); it != shared_->programs.end(); ++it) {
       const bool is_idle = it->second.use_count() == 1;
-      if (is_idle && (oldest == programs_.end() || it->second->last_use < oldest->second->last_use))
+      if (is_idle &&
+          (oldest == shared_->programs.end() || it->second->last_use < oldest->second->last_use))
         oldest = it;
     }
-    if (oldest == programs_.end()) return;
-    programs_.erase(oldest);
+    if (oldest == shared_->programs.end()) return;
+    shared_->programs.erase(oldest);
   }
 }
 
@@ -207,31 +440,38 @@ void Context::load(Program& program, const std::string& key, const std::string& 
   if (!row) return;
   const std::size_t end = std::min(row->find('\0'), row->size() - 1);
   const auto* bytes = reinterpret_cast<const unsigned char*>(row->data()) + end + 1;
-  const std::size_t size = row->size() - end - 1;
-  cl_int status = CL_SUCCESS, code = CL_SUCCESS;
-  ProgramHandle made(api(), api().clCreateProgramWithBinary(context_.get(), 1, &device_.id, &size,
-                                                            &bytes, &status, &code));
-  if (code == CL_SUCCESS) code = status;
-  if (code == CL_SUCCESS)
-    code = api().clBuildProgram(made.get(), 1, &device_.id, options.c_str(), nullptr, nullptr);
+  const cl_int code = make_of_binary(program, options, bytes, row->size() - end - 1);
   if (code != CL_SUCCESS) {
     if (!may_pass(code)) reject(key, error_name(code), store);
     return;
   }
-  ++counters().objects_created;
   ++counters().programs_loaded;
   std::set<std::string> stored;
   std::istringstream variants(row->substr(0, end));
   for (std::string variant; std::getline(variants, variant);) stored.insert(variant);
   program.stored[store.path()].swap(stored);
+}
+
+// Leaves the program empty after an error, which it returns.
+cl_int Context::make_of_binary(Program& program, const std::string& options,
+                               const unsigned char* bytes, std::size_t size) {
+  cl_int status = CL_SUCCESS, code = CL_SUCCESS;
+  ProgramHandle made(api(), api().clCreateProgramWithBinary(handle(), 1, &device_.id, &size, &bytes,
+                                                            &status, &code));
+  if (code == CL_SUCCESS) code = status;
+  if (code == CL_SUCCESS)
+    code = api().clBuildProgram(made.get(), 1, &device_.id, options.c_str(), nullptr, nullptr);
+  if (code != CL_SUCCESS) return code;
+  ++counters().objects_created;
   program.handle = std::move(made);
   program.is_loaded = true;
+  return code;
 }
 
 // Programs of one source have much in common, whatever their options.
 store::Risk Context::risk(const std::string& key, const ProgramSource& source,
                           const std::string& what) const {
-  return {sha256_hex(key), sha256_hex(identity_ + source.text), what + " on " + device_.info.name};
+  return {sha256_hex(key), sha256_hex(identity() + source.text), what + " on " + device_.info.name};
 }
 
 void Context::reject(const std::string& key, const std::string& why, store::Store& store) {
@@ -245,8 +485,7 @@ void Context::compile(Program& program, const ProgramSource& source) {
   const std::size_t length = source.text.size();
   const char* options = source.options.c_str();
   cl_int code = CL_SUCCESS;
-  ProgramHandle made(api(),
-                     api().clCreateProgramWithSource(context_.get(), 1, &text, &length, &code));
+  ProgramHandle made(api(), api().clCreateProgramWithSource(handle(), 1, &text, &length, &code));
   check(code, "clCreateProgramWithSource", source.file);
   const auto build = [&] {
     return api().clBuildProgram(made.get(), 1, &device_.id, options, nullptr, nullptr);
@@ -306,14 +545,14 @@ std::set<std::string> kernel_names() {
 KernelHandle Context::create_kernel(const ProgramSource& source, const std::string& entry,
                                     const std::string& variant, store::Store& store, Programs* used,
                                     std::optional<FirstLaunch>* first_launch) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::lock_guard<std::mutex> lock(shared_->mutex);
   const std::string key =
-      hex(Sha256().update(identity_).update(source.options + "\n").update(source.text).digest());
+      hex(Sha256().update(identity()).update(source.options + "\n").update(source.text).digest());
   cl_int code = CL_SUCCESS;
   std::shared_ptr<Program> made;
   store::Attempt attempt;  // until the kernel is there: some drivers compile when it is created
   try {
-    made = program(key, source, store, attempt);
+    made = program(key, source, entry, store, attempt);
   } catch (const BuildError&) {
     if (is_recording()) record(entry, source.options, {});
     throw;
@@ -323,9 +562,9 @@ KernelHandle Context::create_kernel(const ProgramSource& source, const std::stri
   };
   KernelHandle handle = create();
   if (code != CL_SUCCESS && made->is_loaded && !may_pass(code)) {
-    reject(key, error_name(code), store);
-    programs_.erase(key);
-    made = program(key, source, store, attempt);
+    if (!made->stored.empty()) reject(key, error_name(code), store);
+    shared_->programs.erase(key);
+    made = program(key, source, entry, store, attempt);
     handle = create();
   }
   if (code != CL_SUCCESS) throw OpenCLError("clCreateKernel", code, source.file + ":" + entry);
@@ -350,13 +589,13 @@ KernelHandle Context::create_kernel(const ProgramSource& source, const std::stri
 }
 
 void Context::has_launched(const FirstLaunch& first) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  const auto found = programs_.find(first.program);
-  if (found != programs_.end()) found->second->variants.insert(first.mark);
+  const std::lock_guard<std::mutex> lock(shared_->mutex);
+  const auto found = shared_->programs.find(first.program);
+  if (found != shared_->programs.end()) found->second->variants.insert(first.mark);
 }
 
 void Context::save_programs(const Programs& used, store::Store& store) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::lock_guard<std::mutex> lock(shared_->mutex);
   if (!store.is_on()) return;
   if (store.is_for_programs() && device_.info.compiles_at_launch) return;
   for (const auto& [key, program] : used) {
@@ -377,8 +616,8 @@ void Context::save_programs(const Programs& used, store::Store& store) {
 }
 
 void Context::forget_programs() {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  programs_.clear();  // executors keep the programs that they use
+  const std::lock_guard<std::mutex> lock(shared_->mutex);
+  shared_->programs.clear();  // executors keep the programs that they use
 }
 
 // Empty if the driver does not give out its binaries.

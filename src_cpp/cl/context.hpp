@@ -7,8 +7,10 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "base/dtype.hpp"
+#include "cl/context_options.hpp"
 #include "cl/device.hpp"
 #include "cl/error.hpp"
 #include "cl/handle.hpp"
@@ -58,32 +60,34 @@ struct FirstLaunch {
   std::string mark;     ///< in the row of the program once it was launched
 };
 
-/// Thread-safe. Lives until the process ends: the last 128 programs stay built when no delegate is
-/// left.
+/// What delegates with the same options see of a device. Contexts of a device share its OpenCL
+/// context and programs, unless their options require different OpenCL contexts. Thread-safe. Lives
+/// until the process ends: the last 128 programs stay built when no delegate is left.
 class Context {
  public:
   struct Program;
   /// By the SHA-256 of identity, options and assembled source. A program in the map stays built.
   using Programs = std::map<std::string, std::shared_ptr<Program>>;
 
-  /// The context of a device, created at its first use.
-  static std::shared_ptr<Context> of(const Device& device);
+  /// The context of a device and of options, created at its first use. What the device does not
+  /// support is left out, with a note. Throws OpenCLError.
+  static std::shared_ptr<Context> of(const Device& device, const ContextOptions& options = {});
 
   /// The context of a device, which is `handle` of the application if there is none yet.
   static std::shared_ptr<Context> adopt(const Device& device, cl_context handle);
-
-  /// With a context of the application, or a new one. Throws OpenCLError.
-  explicit Context(const Device& device, cl_context handle = nullptr);
 
   const Device& device() const { return device_; }
   const Api& api() const { return *device_.api; }
   /// Names and versions of device, driver and platform: the part of keys that ties stored rows to
   /// them.
-  const std::string& identity() const { return identity_; }
+  const std::string& identity() const;
   /// For interfaces that exchange OpenCL objects.
-  cl_context handle() const { return context_.get(); }
+  cl_context handle() const;
+  /// A sentence about each option that has no effect.
+  std::vector<std::string> notes() const;
 
-  /// An in-order queue; with `profiling`, its events tell when they started and ended.
+  /// An in-order queue with the priority of the options; with `profiling`, its events tell when
+  /// they started and ended.
   QueueHandle create_queue(bool profiling = false);
   /// `host_visible`: if device and host share memory, the host maps it without a copy.
   Memory create_buffer(std::size_t bytes, const std::string& what, bool host_visible = false);
@@ -109,11 +113,12 @@ class Context {
   /// Whether commands of this context can wait for the event.
   bool has(cl_event event) const;
   /// Of all buffers of this process on this device.
-  Usage& usage() { return usage_; }
+  Usage& usage();
   /// A new kernel object; each launch has one, because kernel objects hold arguments. The first use
   /// creates the program, from a binary in the store or from its source. `variant` distinguishes
   /// launch sizes for which a driver may compile the kernel again. Adds the program to `used`.
-  /// Throws BuildError, and store::LeftOut if that has ended an earlier process. `first_launch` is
+  /// Throws BuildError, and store::LeftOut if that has ended an earlier process, or a child process
+  /// in which it was tried first. `first_launch` is
   /// set unless this process, or the one that has stored the binary, has launched such a kernel:
   /// then the caller's first launch is an attempt.
   KernelHandle create_kernel(const ProgramSource& source, const std::string& entry,
@@ -127,9 +132,10 @@ class Context {
   void save_programs(const Programs& used, store::Store& store);
   /// To be held while kernels run whose work-groups wait for each other: two of them at a time
   /// could each keep the other's groups from the device.
-  std::unique_lock<std::mutex> whole_device() {
-    return std::unique_lock<std::mutex>(whole_device_);
-  }
+  std::unique_lock<std::mutex> whole_device();
+  /// Ends the child process that has built programs, if there is one and nobody is building; the
+  /// next build may start another. Costs one load otherwise.
+  void end_builds();
   /// For tests: releases all unused programs, as in a new process.
   void forget_programs();
   /// Largest work-group this kernel can be launched with.
@@ -138,24 +144,35 @@ class Context {
   std::uint64_t local_bytes(const KernelHandle& kernel) const;
 
  private:
+  struct OnDevice;
+  struct Shared;
+  static std::shared_ptr<Context> find(const Device& device, const ContextOptions& options,
+                                       cl_context handle);
+  Context(const Device& device, const ContextOptions& options, cl_context handle);
+  std::shared_ptr<Shared> share(cl_context handle);
+  std::string try_priority();
   std::shared_ptr<Program> program(const std::string& key, const ProgramSource& source,
-                                   store::Store& store, store::Attempt& attempt);
+                                   const std::string& entry, store::Store& store,
+                                   store::Attempt& attempt);
   store::Risk risk(const std::string& key, const ProgramSource& source,
                    const std::string& what) const;
   void drop_idle();
   void load(Program& program, const std::string& key, const std::string& options,
             store::Store& store);
+  cl_int make_of_binary(Program& program, const std::string& options, const unsigned char* bytes,
+                        std::size_t size);
   void reject(const std::string& key, const std::string& why, store::Store& store);
+  void build_apart(Program& program, const std::string& key, const ProgramSource& source,
+                   const std::string& entry, const store::Risk& at_risk, store::Store& store);
   void compile(Program& program, const ProgramSource& source);
   std::string binary(cl_program program) const;
 
   const Device& device_;
-  ContextHandle context_;
-  std::mutex mutex_, whole_device_;
-  std::string identity_;
-  Usage usage_;
-  Programs programs_;
-  std::uint64_t uses_ = 0;
+  ContextOptions options_;
+  mutable std::mutex notes_mutex_;
+  std::vector<std::string> notes_;
+  cl_ulong queue_priority_ = 0;  // a value of CL_QUEUE_PRIORITY_KHR; 0: the driver's default
+  std::shared_ptr<Shared> shared_;
 };
 
 struct Context::Program {

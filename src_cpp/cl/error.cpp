@@ -47,6 +47,9 @@ std::string error_name(cl_int code) {
     case -34:
       name = "CL_INVALID_CONTEXT";
       break;
+    case -35:
+      name = "CL_INVALID_QUEUE_PROPERTIES";
+      break;
     case -36:
       name = "CL_INVALID_COMMAND_QUEUE";
       break;
@@ -94,6 +97,9 @@ std::string error_name(cl_int code) {
       break;
     case -63:
       name = "CL_INVALID_GLOBAL_WORK_SIZE";
+      break;
+    case -64:
+      name = "CL_INVALID_PROPERTY";
       break;
     case -1001:
       name = "CL_PLATFORM_NOT_FOUND_KHR";

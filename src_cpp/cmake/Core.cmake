@@ -13,7 +13,7 @@ add_custom_command(
   VERBATIM)
 
 file(GLOB_RECURSE core_files CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/src_cpp/*.cpp)
-list(FILTER core_files EXCLUDE REGEX "/src_cpp/python/|/src_cpp/litert/accelerator.cpp")
+list(FILTER core_files EXCLUDE REGEX "/src_cpp/python/|/src_cpp/litert/accelerator.cpp|/src_cpp/compile/")
 add_library(clgpu_objects OBJECT ${core_files} ${embedded})
 target_include_directories(clgpu_objects PUBLIC src_cpp include)
 target_compile_definitions(clgpu_objects PUBLIC CLGPU_VERSION="${clgpu_version}")

@@ -22,6 +22,9 @@ if(CLGPU_BUILD_JNI)
   endif()
 endif()
 install(TARGETS clgpu_accelerator COMPONENT library LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+if(TARGET clgpu_compile)  # beside the library, which looks for it there
+  install(TARGETS clgpu_compile COMPONENT library RUNTIME DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endif()
 
 set(clgpu_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/clgpu_delegate)
 set(clgpu_version_file ${CMAKE_CURRENT_BINARY_DIR}/clgpu_delegate-config-version.cmake)

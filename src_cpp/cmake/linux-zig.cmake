@@ -29,5 +29,6 @@ set(CMAKE_INTERPROCEDURAL_OPTIMIZATION OFF)
 # The linker strips: the strip of this machine may not know the other's files.
 set(CMAKE_SHARED_LINKER_FLAGS_INIT -s)
 set(CMAKE_MODULE_LINKER_FLAGS_INIT -s)
+set(CMAKE_EXE_LINKER_FLAGS_INIT "-s -nostdlib++ -pie")  # clgpu_compile calls nothing of libc++
 find_program(CLGPU_NO_STRIP true)
 set(CMAKE_STRIP "${CLGPU_NO_STRIP}")

@@ -139,6 +139,14 @@ OptionType off_or_number(Set<std::optional<float>> set) {
   return type;
 }
 
+OptionType a_level(Set<cl::Level> set) {
+  return one_of<cl::Level>({{"default", cl::Level::kDefault},
+                            {"low", cl::Level::kLow},
+                            {"normal", cl::Level::kNormal},
+                            {"high", cl::Level::kHigh}},
+                           set);
+}
+
 constexpr const char* kPlanForm = "a plan";
 
 // One of the words, or a plan of precisions.
@@ -393,6 +401,30 @@ inferences wait for each other.)"},
        R"(``"auto"``: without partitions that a cost model expects to be slower than the CPU.
 ``"measured"``: the nodes of the fastest placement measured for this model on this device, possibly
 none; the cache stores the verdict.)"},
+      {"priority", "default",
+       a_level([](Options& o, cl::Level value) { o.context.priority = value; }),
+       "priority of the model's work on the device, before the work of other queues or "
+       "applications; default: the driver is not told",
+       R"(A hint, for devices that list ``cl_khr_priority_hints`` or ``cl_qcom_priority_hint``; on others, and
+where the driver refuses it, a note says that it has no effect. Work of high priority may make a
+user interface that the same GPU draws late.)"},
+      {"performance", "default",
+       a_level([](Options& o, cl::Level value) { o.context.performance = value; }),
+       "clock rates of the device while it works on the model, for GPUs of Qualcomm; default: the "
+       "driver is not told",
+       R"(A hint, for devices that list ``cl_qcom_perf_hint``: a high level takes more power. On others, and
+where the driver refuses it, a note says that it has no effect.)"},
+      {"isolate_builds", "auto",
+       one_of<cl::IsolateBuilds>(
+           {{"auto", cl::IsolateBuilds::kAuto},
+            {"off", cl::IsolateBuilds::kOff},
+            {"on", cl::IsolateBuilds::kOn}},
+           [](Options& o, cl::IsolateBuilds value) { o.context.isolate_builds = value; }),
+       "whether a child process builds each program first, so that a compiler that ends the "
+       "process does not end this one",
+       R"(``"auto"``: with drivers whose compilers were not tested, such as Mesa's. A candidate at whose program
+the child ends twice is left out. Programs that the cache has need no child. Not on Android, where
+apps start no programs of their own.)"},
       {"carry", "",
        free_text("carried", "name=graph/input/output+graph/input/output, comma-separated",
                  read_carried),

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "cl/context_options.hpp"
 #include "passes/pass.hpp"
 #include "plan/plan.hpp"
 
@@ -45,7 +46,8 @@ struct CarriedTensor {
 constexpr int kVerifyOff = 0, kVerifyFirst = -1;
 
 struct Options {
-  std::string device;  ///< index, part of a name, or empty for the best
+  std::string device;          ///< index, part of a name, or empty for the best
+  cl::ContextOptions context;  ///< priority, performance, isolated builds
   passes::Precision precision = passes::Precision::kFp32;
   /// With kMixed: the plan that the option has; null: the one of the cache.
   std::shared_ptr<const passes::PrecisionPlan> mixed;

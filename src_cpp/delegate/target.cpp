@@ -8,9 +8,11 @@ namespace clgpu::delegate {
 
 Target::Target(Options chosen)
     : options(std::move(chosen)),
-      context(cl::Context::of(cl::find_device(options.device))),
+      context(cl::Context::of(cl::find_device(options.device), options.context)),
       store(store::Store::of_option(options.cache)),
       probed(runtime::probe(*context, *store)) {}
+
+Target::~Target() { context->end_builds(); }
 
 std::string Target::key(const std::string& signature) const {
   const DeviceInfo& info = device();

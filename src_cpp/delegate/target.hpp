@@ -14,6 +14,9 @@ namespace clgpu::delegate {
 struct Target {
   /// Finds the device, and probes it at its first use. Throws DeviceError.
   explicit Target(Options chosen);
+  ~Target();
+  Target(const Target&) = delete;
+  Target& operator=(const Target&) = delete;
 
   const Options options;
   const std::shared_ptr<cl::Context> context;

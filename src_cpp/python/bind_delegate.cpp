@@ -256,6 +256,8 @@ void bind_delegate(py::module_& module) {
           "Stores the plan that precision='mixed' uses for its model; False without a cache.")
       .def("estimates", &estimates, py::arg("threads"),
            "The cost that the cost model expects for each partition of the model prepared last.")
+      .def("loads", &loads,
+           "The work of each partition of the model prepared last, as placement_cost() takes it.")
       .def("ir", &ir_texts, py::arg("when"), py::arg("complete") = false,
            "Text of each partition's graph, 'before' or 'after' the passes.")
       .def("programs", &programs,

@@ -8,20 +8,39 @@ namespace clgpu::python {
 namespace py = pybind11;
 namespace {
 
-py::dict to_dict(const plan::NodeLoad& node, const plan::NodeCost& cost) {
-  static const char* const kKinds[] = {"product", "window", "other"};
+py::dict to_dict(const plan::NodeLoad& node) {
   py::dict entry;
   entry["node"] = node.node;
   entry["family"] = node.family;
-  entry["kind"] = kKinds[static_cast<int>(node.kind)];
+  entry["kind"] = static_cast<int>(node.kind);
   entry["flops"] = node.flops;
   entry["device_bytes"] = node.device_bytes;
   entry["cpu_bytes"] = node.cpu_bytes;
   entry["launches"] = node.launches;
   entry["items"] = node.items;
   entry["groups"] = node.groups;
+  entry["device_arithmetic"] = static_cast<int>(node.device_arithmetic);
+  entry["cpu_arithmetic"] = static_cast<int>(node.cpu_arithmetic);
+  return entry;
+}
+
+py::dict to_dict(const plan::NodeLoad& node, const plan::NodeCost& cost) {
+  static const char* const kKinds[] = {"product", "window", "other"};
+  py::dict entry = to_dict(node);
+  entry["kind"] = kKinds[static_cast<int>(node.kind)];
   entry["device_seconds"] = cost.device_seconds;
   entry["cpu_seconds"] = cost.cpu_seconds;
+  return entry;
+}
+
+py::dict to_dict(const plan::Load& load) {
+  py::dict entry;
+  entry["transfers"] = load.transfers;
+  entry["up_bytes"] = load.up_bytes;
+  entry["down_bytes"] = load.down_bytes;
+  entry["moved_bytes"] = load.moved_bytes;
+  entry["weight_bytes"] = load.weight_bytes;
+  entry["cpu_nodes"] = load.cpu_nodes;
   return entry;
 }
 
@@ -103,18 +122,24 @@ py::list estimates(const NativeDelegate& self, int threads) {
   }
   py::list result;
   for (const auto& [load, cost] : costs) {
-    py::dict entry;
+    py::dict entry = to_dict(load);
     entry["device_seconds"] = cost.device_seconds;
     entry["cpu_seconds"] = cost.cpu_seconds;
-    entry["transfers"] = load.transfers;
-    entry["up_bytes"] = load.up_bytes;
-    entry["down_bytes"] = load.down_bytes;
-    entry["moved_bytes"] = load.moved_bytes;
-    entry["weight_bytes"] = load.weight_bytes;
-    entry["cpu_nodes"] = load.cpu_nodes;
     py::list nodes;
     for (std::size_t i = 0; i < load.nodes.size(); ++i)
       nodes.append(to_dict(load.nodes[i], cost.nodes[i]));
+    entry["nodes"] = nodes;
+    result.append(entry);
+  }
+  return result;
+}
+
+py::list loads(const NativeDelegate& self) {
+  py::list result;
+  for (const plan::Load& load : delegate::loads(self.state().target, self.state().ledger)) {
+    py::dict entry = to_dict(load);
+    py::list nodes;
+    for (const plan::NodeLoad& node : load.nodes) nodes.append(to_dict(node));
     entry["nodes"] = nodes;
     result.append(entry);
   }

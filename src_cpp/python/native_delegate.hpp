@@ -62,6 +62,7 @@ class NativeDelegate {
 void set_verdict(NativeDelegate& self, const pybind11::object& verdict, const std::string& note);
 /// The estimate of the cost model for each existing partition.
 pybind11::list estimates(const NativeDelegate& self, int threads);
+pybind11::list loads(const NativeDelegate& self);
 /// File, entry and build options of the programs on the device.
 pybind11::list programs(const NativeDelegate& self);
 

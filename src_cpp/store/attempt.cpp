@@ -68,13 +68,16 @@ std::string process_of(int descriptor) {
   return line.substr(0, line.find('\n'));
 }
 
-// The row of the group has the process that ended first, until another one has ended, too. The file
-// goes only when a row tells the same.
-void remember(Store& store, const Risk& risk, const std::string& path, int descriptor) {
-  const std::string process = process_of(descriptor);
+// The row of the group has the process that ended first, until another one has ended, too.
+void put_end(Store& store, const Risk& risk, const std::string& process) {
   const std::string first = store.get(kCrash, risk.group).value_or(process);
   store.put(kCrash, risk.key, process, risk.what);
   store.put(kCrash, risk.group, first == process ? process : kAgain, "all like: " + risk.what);
+}
+
+// The file goes only when a row tells the same.
+void remember(Store& store, const Risk& risk, const std::string& path, int descriptor) {
+  put_end(store, risk, process_of(descriptor));
   if (store.get(kCrash, risk.key)) ::unlink(path.c_str());
   store.warn("an earlier process ended during " + risk.what + "; it is left out from now on");
 }
@@ -93,6 +96,11 @@ void refuse_if_ended(Store& store, const Risk& risk) {
   if (!is_left(descriptor)) return;
   remember(store, risk, path, descriptor);
   leave_out(risk.what);
+}
+
+void note_ended_child(Store& store, const Risk& risk) {
+  if (is_kept_by(store)) put_end(store, risk, "child " + risk.key);
+  store.warn("a child process ended twice during " + risk.what + "; it is left out from now on");
 }
 
 Attempt::Attempt(Store& store, const Risk& risk) {

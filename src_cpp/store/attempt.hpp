@@ -24,6 +24,10 @@ class LeftOut : public Error {
 /// Does nothing if the store is off, or holds only programs.
 void refuse_if_ended(Store& store, const Risk& risk);
 
+/// Stores that a child process has ended during the call, in which it was tried before this process
+/// makes it: no later process makes it.
+void note_ended_child(Store& store, const Risk& risk);
+
 /// While it exists, a file beside the cache tells that this process makes the call. The file is
 /// locked, so others know whether that process lives; if the process ends, the file stays.
 /// There is no file if the store is off, holds only programs or cannot be written, or if another

@@ -34,6 +34,7 @@ class Machine:
     def __init__(self, root: Path, **fields: Any) -> None:
         self.root = root
         self.devices: list[dict[str, Any]] = []
+        self.platform = "P"
         self.real: tuple[str, ...] = ()
         self.answers: dict[str, Outcome] = {}
         defaults: dict[str, Any] = {
@@ -85,7 +86,9 @@ class Machine:
         if function in self.answers:
             return self.answers[function]
         if function == "list_platforms":
-            platforms = [{"name": "P", "version": "1", "vendor": "V", "devices": self.devices}]
+            platforms = [
+                {"name": self.platform, "version": "1", "vendor": "V", "devices": self.devices}
+            ]
             given = platforms if self.devices else []
             return Outcome({"error": "", "platforms": given, "file": "/usr/lib/libOpenCL.so.1"})
         if function == "load_vendor":

@@ -51,7 +51,8 @@ cl_int clGetPlatformInfo(void* platform, cl_uint what, size_t size, void* value,
       platform, what, size, value, needed);
 }
 
-/* Of the profile's extensions those that the real device has, too. */
+/* Of the profile's extensions those that the real device has, too, and those that the layer itself
+ * emulates. */
 static const char* extensions(Info info, void* device) {
   static __thread char list[4096];
   char real_ones[8192] = " ", wanted[4096];
@@ -65,6 +66,8 @@ static const char* extensions(Info info, void* device) {
     snprintf(word, sizeof word, " %s ", name);
     if (strstr(real_ones, word) != NULL) strcat(strcat(list, name), " ");
   }
+  if (fact("OWN_EXTENSIONS") != NULL)
+    strncat(list, fact("OWN_EXTENSIONS"), sizeof list - 1 - strlen(list));
   return list;
 }
 

@@ -74,10 +74,6 @@ cl_int clGetDeviceIDs(void* of, cl_ulong type, cl_uint count, void** devices, cl
 
 #define WAITS cl_uint n, const void *wait, void *event
 
-FORWARD(void*, clCreateContext,
-        (const void* properties, cl_uint n, const void* devices, void* notify, void* user,
-         cl_int* error),
-        (properties, n, devices, notify, user, error))
 FORWARD(cl_int, clReleaseContext, (void* context), (context))
 FORWARD(void*, clCreateCommandQueue, (void* context, void* d, cl_ulong flags, cl_int* error),
         (context, d, flags, error))

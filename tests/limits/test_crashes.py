@@ -1,4 +1,7 @@
-"""Compilers and launches that end the process are left out by the next start."""
+"""Compilers and launches that end the process are left out by the next start.
+
+`test_isolated_builds` has those that end a child process.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ from tests.python.subprocesses import ROOT, assert_succeeds, run_python
 
 # Prints what a convolution and an activation are computed with, and what was said about it.
 SCRIPT = """
-import json, os, sys
+import json, os, sys, time
 import numpy as np
 import clgpu_delegate
 from tests.model_maker import ModelMaker
@@ -31,8 +34,14 @@ weights, bias = m.constant(np.full((16, 1, 1, 8), 0.125, np.float32)), np.zeros(
 x = m.op("CONV_2D", [x, weights, m.constant(bias)], (1, 16, 16, 16),
          padding=1, stride_w=1, stride_h=1)
 m.output(m.op("CUMSUM", [x, m.constant(np.array(3, np.int32))], (1, 16, 16, 16)))
-delegate = clgpu_delegate.load(cache=sys.argv[1], warm_up="WITHOUT_WARM_UP" not in os.environ)
+begun = time.perf_counter()
+delegate = clgpu_delegate.load(
+    cache=sys.argv[1], warm_up="WITHOUT_WARM_UP" not in os.environ,
+    isolate_builds=os.environ.get("ISOLATE_BUILDS", "off"),
+)
 interpreter = make_interpreter(available_runtimes()[0], m.build(), [delegate])
+interpreter.allocate_tensors()
+loaded = time.perf_counter()
 (got,) = run_interpreter(interpreter, [np.full((1, 16, 16, 8), 3, np.float32)])
 np.testing.assert_allclose(got[0, 0, 0], 3 * np.arange(1, 17), rtol=1e-5)
 explanation = delegate.explain()
@@ -43,6 +52,7 @@ print(json.dumps({
     "faults": {fault.kernel: fault.why for fault in explanation.faults},
     "notes": explanation.notes,
     "built": delegate.stats()["load"]["programs_built"],
+    "seconds": loaded - begun,
 }))
 """
 

@@ -21,6 +21,7 @@ LAYERS = {
     "kernel": {"base"},
     "store": {"base"},
     "cl": {"base", "store"},
+    "compile": {"cl"},
     "tfl": {"base", "ir", "abi"},
     "ops": {"base", "ir", "kernel", "tfl"},
     "passes": {"base", "ir", "kernel", "ops"},

@@ -92,12 +92,16 @@ def test_it_holds_the_package_and_nothing_else(wheel):
     extension, accelerator = sorted(name for name in package if name.endswith(".so"))
     assert re.fullmatch(r"clgpu_delegate/_core\.cpython-\d+-\w+-linux-gnu\.so", extension)
     assert accelerator == "clgpu_delegate/libLiteRtGpuAccelerator.so"
+    program = "clgpu_delegate/clgpu_compile"
+    with zipfile.ZipFile(wheel) as archive:
+        assert archive.getinfo(program).external_attr >> 16 & 0o111, "it can be started"
     assert "clgpu_delegate/py.typed" in package
     if (ROOT / ".git").exists():
         assert package == {
             *run("git", "ls-files", "clgpu_delegate").split(),
             extension,
             accelerator,
+            program,
         }
 
 

@@ -1,6 +1,7 @@
 #include "delegate/building/estimate.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "runtime/measure/host_peaks.hpp"
 #include "runtime/measure/peaks.hpp"
@@ -40,17 +41,24 @@ plan::Cost expected_cost(const Target& target, const plan::Load& load, int threa
   return plan::cost_of(load, device_rates(target), cpu_rates(*target.store, threads));
 }
 
-std::vector<std::pair<plan::Load, plan::Cost>> estimates(const Target& target, const Ledger& ledger,
-                                                         int threads) {
+std::vector<plan::Load> loads(const Target& target, const Ledger& ledger) {
   const Ledger::Shown shown = ledger.shown();
-  std::vector<std::pair<plan::Load, plan::Cost>> estimates;
+  std::vector<plan::Load> loads;
   for (std::size_t i = 0; i < shown.partitions.size(); ++i) {
     const std::optional<Live::Held> held = shown.partitions[i].hold();
     if (!held) continue;
     const auto nodes = static_cast<int>(shown.report.partitions.at(i).nodes.size());
-    const plan::Load load =
-        plan::load_of(*held->graph, held->executor->plan(), target.device(), nodes);
-    estimates.emplace_back(load, expected_cost(target, load, threads));
+    loads.push_back(plan::load_of(*held->graph, held->executor->plan(), target.device(), nodes));
+  }
+  return loads;
+}
+
+std::vector<std::pair<plan::Load, plan::Cost>> estimates(const Target& target, const Ledger& ledger,
+                                                         int threads) {
+  std::vector<std::pair<plan::Load, plan::Cost>> estimates;
+  for (plan::Load& load : loads(target, ledger)) {
+    const plan::Cost cost = expected_cost(target, load, threads);
+    estimates.emplace_back(std::move(load), cost);
   }
   return estimates;
 }

@@ -14,7 +14,10 @@ namespace clgpu::delegate {
 /// a machine measures their rates.
 plan::Cost expected_cost(const Target& target, const plan::Load& load, int threads);
 
-/// The same for each partition of the report, with the parts of the cost.
+/// The work of each partition of the report.
+std::vector<plan::Load> loads(const Target& target, const Ledger& ledger);
+
+/// The expected cost of each partition of the report, with its parts.
 std::vector<std::pair<plan::Load, plan::Cost>> estimates(const Target& target, const Ledger& ledger,
                                                          int threads);
 

@@ -440,6 +440,7 @@ std::unique_ptr<Loan> Partition::borrow(TfLiteContext& context) const {
 
 void Partition::invoke(TfLiteContext& context) {
   const cl::Counters before = cl::counters();
+  state_->target.context->end_builds();
   if (index_ == 0 && state_->target.options.profile) begin_recording();
   if (index_ == 0 && session_->untold > 0) {
     if (session_->untold == 1) tell_shapes_of_cpu(context);

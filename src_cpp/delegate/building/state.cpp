@@ -16,6 +16,7 @@ Built State::build(const ir::Graph& graph, std::int64_t budget,
 
 Report State::report() const {
   Report report = ledger.shown().report;
+  for (const std::string& note : target.context->notes()) report.notes.push_back(note);
   for (const std::string& note : target.probed.notes) report.notes.push_back(note);
   if (target.options.precision == passes::Precision::kTf32 && !target.device().mma_tf32)
     report.notes.push_back("precision tf32 is fp32 here: the device has no TF32 products");

@@ -110,9 +110,22 @@ Executor::Executor(std::shared_ptr<cl::Context> context, std::shared_ptr<store::
           [this](cl::cl_mem object) { images_.forget(object); }, stale_) {
   try {
     make_all(warm_up, std::move(pool), record, chaining, bundles);
+  } catch (const CandidateFailure&) {
+    abandon_run();
+    keep_programs();
+    throw;
   } catch (...) {
     abandon_run();  // the destructor will not run
     throw;
+  }
+}
+
+// A later process tries the candidate again, unless it has ended a process, and builds the same
+// programs. The failure tells more than an error here.
+void Executor::keep_programs() noexcept {
+  try {
+    save_programs();
+  } catch (const std::exception&) {  // too little memory: they are compiled again
   }
 }
 

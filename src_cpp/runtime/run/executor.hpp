@@ -173,6 +173,7 @@ class Executor {
   cl::cl_mem memory(int buffer) const;
   cl::cl_mem image(int buffer, DType texel);
   void poison_arena();
+  void keep_programs() noexcept;
   void make_all(bool warm_up, std::shared_ptr<Pool> pool, bool record,
                 const std::optional<Chaining>& chaining, bool bundles);
   BoundLaunch bind(plan::Step& step);

@@ -10,9 +10,9 @@ namespace {}  // namespace
 
 std::shared_ptr<Pool> Pool::of_process(const std::shared_ptr<cl::Context>& context) {
   static auto* mutex = new std::mutex;
-  static auto* pools = new std::map<const cl::Context*, std::weak_ptr<Pool>>;
+  static auto* pools = new std::map<cl::cl_context, std::weak_ptr<Pool>>;
   const std::lock_guard<std::mutex> lock(*mutex);
-  std::weak_ptr<Pool>& known = (*pools)[context.get()];
+  std::weak_ptr<Pool>& known = (*pools)[context->handle()];
   std::shared_ptr<Pool> pool = known.lock();
   if (pool == nullptr) known = pool = std::make_shared<Pool>(context);
   return pool;
