@@ -84,6 +84,7 @@ struct OpKind {
   /// a slice.
   int residual = -1;
   bool writes_slices = false;  ///< its outputs may have a Placement
+  bool half_sums = false;      ///< it has kernels with half sums (Node::half_sums)
   Weights weights;
 };
 
@@ -97,6 +98,7 @@ struct Node {
   Epilogue epilogue;
   std::shared_ptr<const Tail> tail;  ///< null if its own arithmetic is all
   bool allows_tf32 = false;          ///< as Graph::allows_tf32, of this node alone
+  bool half_sums = false;            ///< its products may be added in half, block by block
   bool is_band = false;  ///< made by passes::stream_rows: some rows of a node of the model
   /// The node runs only if an element of this tensor is not 0 (NaN is not 0); -1: it always runs.
   /// Its outputs are undefined otherwise, and no element of them decides on a result: their readers

@@ -60,6 +60,12 @@ const std::vector<Pass>& pipeline() {
          choose_storage(graph, o.precision, o.half_io, o.half_weights, o.half_carried,
                         o.plan.get());
        }},
+      {"choose_sums",
+       [](G& graph, const O& o, const D&) {
+         const bool mixed = o.precision == Precision::kMixed;
+         const bool all = o.half_sums && (mixed || o.precision == Precision::kFp16);
+         choose_sums(graph, all, mixed ? o.plan.get() : nullptr);
+       }},
   };
   return passes;
 }
