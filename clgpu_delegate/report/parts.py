@@ -127,7 +127,8 @@ class Node:
     @property
     def sums(self) -> str:
         """What the kernel adds in: ``"float"``, ``"half"`` (blocks of products, and these in
-        float) or ``"integer"``; empty where no kernel runs."""
+        float) or ``"integer"``; empty where no kernel runs.
+        """
         if not self.precision:
             return ""
         if self.adds_halves:

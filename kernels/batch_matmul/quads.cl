@@ -26,8 +26,7 @@
 #else
 #define ADD_PRODUCT(a, b, sum) mad(a, b, sum)
 #if HALF_SUMS
-#define DOT(a, b) \
-  mad((a).s3, (b).s3, mad((a).s2, (b).s2, mad((a).s1, (b).s1, (a).s0 * (b).s0)))
+#define DOT(a, b) mad((a).s3, (b).s3, mad((a).s2, (b).s2, mad((a).s1, (b).s1, (a).s0 *(b).s0)))
 #else
 #define DOT(a, b) dot(a, b)
 #endif
@@ -41,8 +40,8 @@
 #define FLUSH_SUM(i) FLUSH_TOTAL(convert_float4, sum##i)
 
 // Four elements of a row of a matrix; one load if all four exist.
-#define LOAD_SIDE(T, p, at, whole, i0, i1, i2, i3)                                               \
-  ((whole) ? LOAD_FACTOR4(T, p, (at) + (i0))                                           \
+#define LOAD_SIDE(T, p, at, whole, i0, i1, i2, i3)                                    \
+  ((whole) ? LOAD_FACTOR4(T, p, (at) + (i0))                                          \
            : (SUM4_T)(LOAD_FACTOR(T, p, (at) + (i0)), LOAD_FACTOR(T, p, (at) + (i1)), \
                       LOAD_FACTOR(T, p, (at) + (i2)), LOAD_FACTOR(T, p, (at) + (i3))))
 #if ADJ_X
@@ -72,9 +71,9 @@
 // Four steps: rows of x by rows of y, and by columns of y.
 #define LOAD_ROW(r) const SUM4_T a##r = X_VALUE(LOAD_FACTOR4(X_T, x, row##r * depth + k));
 #define LOAD_COLUMN(c) const SUM4_T b##c = Y_VALUE(LOAD_FACTOR4(Y_T, y, col##c * depth + k));
-#define ADD_DOTS(r) PARTIAL(sum##r) += (SUM4_T)(DOT(a##r, b0), DOT(a##r, b1), DOT(a##r, b2), DOT(a##r, b3));
-#define ADD_LANE(r, lane) \
-  PARTIAL(sum##r) = ADD_PRODUCT((SUM4_T)(a##r.lane), b, PARTIAL(sum##r));
+#define ADD_DOTS(r) \
+  PARTIAL(sum##r) += (SUM4_T)(DOT(a##r, b0), DOT(a##r, b1), DOT(a##r, b2), DOT(a##r, b3));
+#define ADD_LANE(r, lane) PARTIAL(sum##r) = ADD_PRODUCT((SUM4_T)(a##r.lane), b, PARTIAL(sum##r));
 #define ADD_LANES(j, lane)                       \
   {                                              \
     const SUM4_T b = Y_VALUE(COLUMNS_AT(k + j)); \

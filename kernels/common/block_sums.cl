@@ -36,11 +36,11 @@
   sum += CONVERT(part_##sum);     \
   part_##sum = 0;
 #define COUNT_PRODUCTS int products_ = 0;
-#define ADDED(n, FLUSHES)      \
-  products_ += (n);            \
+#define ADDED(n, FLUSHES)        \
+  products_ += (n);              \
   if (products_ + (n) > BLOCK) { \
-    FLUSHES                    \
-    products_ = 0;             \
+    FLUSHES                      \
+    products_ = 0;               \
   }
 
 #define LOAD_FACTOR(T, p, i) CLGPU_CAT(factor_, T)(p, i)

@@ -51,14 +51,14 @@
 #define STAGE_SUM(p, v) STAGED(p, v, get_local_id(2)) = sum##p##v;
 #define ADD_STAGED(p, v) \
   for (int part_ = 1; part_ < PARTS; ++part_) sum##p##v += STAGED(p, v, part_);
-#define SUM_PARTS                                                   \
+#define SUM_PARTS                                                     \
   LOCAL_ARRAY2(TOTAL4_T, staged, PX * OV * (PARTS - 1), WG_C * WG_P); \
-  if (get_local_id(2) > 0) {                                        \
-    EACH_SUM(STAGE_SUM)                                             \
-  }                                                                 \
-  barrier(CLK_LOCAL_MEM_FENCE);                                     \
-  if (get_local_id(2) == 0) {                                       \
-    EACH_SUM(ADD_STAGED)                                            \
+  if (get_local_id(2) > 0) {                                          \
+    EACH_SUM(STAGE_SUM)                                               \
+  }                                                                   \
+  barrier(CLK_LOCAL_MEM_FENCE);                                       \
+  if (get_local_id(2) == 0) {                                         \
+    EACH_SUM(ADD_STAGED)                                              \
   }
 #define STORES_SUMS (get_local_id(2) == 0)
 #else

@@ -38,19 +38,19 @@
   }
 
 #if KV == 4
-#define READ(p)                                                     \
+#define READ(p)                                                            \
   const SUM4_T read##p = FACTOR_QUAD(SRC_KIND, SRC_T, src, at##p + i / 4); \
   const SUM4_T quad##p = INSIDE(p, read##p, (SUM4_T)(0));
 #else
-#define READ(p)                                                        \
-  SUM4_T quad##p;                                                      \
-  if (channels >= 4) {                                                 \
-    quad##p = LOAD_FACTOR4(SRC_T, src, at##p + i);                            \
-  } else {                                                             \
-    quad##p = (SUM4_T)(LOAD_FACTOR(SRC_T, src, at##p + i), 0, 0, 0); \
-    if (channels > 1) quad##p.s1 = LOAD_FACTOR(SRC_T, src, at##p + i + 1);    \
-    if (channels > 2) quad##p.s2 = LOAD_FACTOR(SRC_T, src, at##p + i + 2);    \
-  }                                                                    \
+#define READ(p)                                                            \
+  SUM4_T quad##p;                                                          \
+  if (channels >= 4) {                                                     \
+    quad##p = LOAD_FACTOR4(SRC_T, src, at##p + i);                         \
+  } else {                                                                 \
+    quad##p = (SUM4_T)(LOAD_FACTOR(SRC_T, src, at##p + i), 0, 0, 0);       \
+    if (channels > 1) quad##p.s1 = LOAD_FACTOR(SRC_T, src, at##p + i + 1); \
+    if (channels > 2) quad##p.s2 = LOAD_FACTOR(SRC_T, src, at##p + i + 2); \
+  }                                                                        \
   quad##p = INSIDE(p, quad##p, (SUM4_T)(0));
 #endif
 

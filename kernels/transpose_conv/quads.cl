@@ -47,7 +47,7 @@
 #define LOAD_TAP(k) \
   WEIGHTS_VALUE(FACTOR_QUAD(PACKED_KIND, PACKED_T, packed, (w + (i + (k)) * PANEL) >> 2))
 #if KV == 4
-#define READ(p)                                                                \
+#define READ(p)                                                                       \
   SUM4_T pixel##p = PIXEL_VALUE(FACTOR_QUAD(SRC_KIND, SRC_T, src, (at##p + i) >> 2)); \
   if (!inside##p) pixel##p = (SUM4_T)(0);
 #define ADD_LANE(p, lane) \
@@ -62,7 +62,7 @@
     EACH(ADD##k)                    \
   }
 #else
-#define READ(p)                                              \
+#define READ(p)                                                     \
   SUM_T pixel##p = PIXEL_VALUE(LOAD_FACTOR(SRC_T, src, at##p + i)); \
   if (!inside##p) pixel##p = 0;
 #define ADD(p) PARTIAL(sum##p) = ADD_PRODUCT((SUM4_T)(pixel##p), tap, PARTIAL(sum##p));

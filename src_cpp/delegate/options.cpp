@@ -243,7 +243,8 @@ file, which ends in ``.json``.)"},
       {"sums", "float",
        one_of<bool>({{"float", false}, {"half", true}},
                     [](Options& o, bool value) { o.half_sums = value; }),
-       "with precision fp16, mixed or a plan: whether products are added in float, or up to 32 at a "
+       "with precision fp16, mixed or a plan: whether products are added in float, or up to 32 at "
+       "a "
        "time in half and these sums in float, which GPUs of phones do twice as fast",
        R"(``"half"``: convolutions, FULLY_CONNECTED and BATCH_MATMUL have such kernels, which come first on
 Adreno, Mali and PowerVR; other devices take them if `clgpu_delegate.tune` finds them faster or ``engines``

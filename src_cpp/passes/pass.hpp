@@ -33,8 +33,8 @@ struct PrecisionPlan {
 };
 
 /// Reads the form in which options and the cache have a plan,
-/// "model=0a1b,error=0.001,half=3+7-12,int8=4,tf32=5,sums=5": only the model has to be there. Nothing if
-/// the text has another form.
+/// "model=0a1b,error=0.001,half=3+7-12,int8=4,tf32=5,sums=5": only the model has to be there.
+/// Nothing if the text has another form.
 std::optional<PrecisionPlan> read_precision_plan(const std::string& text);
 
 /// "fp32", "fp16", "tf32", "mixed".
@@ -131,9 +131,10 @@ void allow_tf32(ir::Graph& graph, const PrecisionPlan& plan);
 void choose_storage(ir::Graph& graph, Precision precision, bool half_io, bool half_weights,
                     bool half_carried, const PrecisionPlan* plan);
 
-/// Sets Node::half_sums of a plan's nodes, and with `all` of every node, if it has kernels with half
-/// sums, and all factors of its products are stored as half or, where Graph::allows_half is set or
-/// they are constants within the range of half, may be read as half. Runs after choose_storage.
+/// Sets Node::half_sums of a plan's nodes, and with `all` of every node, if it has kernels with
+/// half sums, and all factors of its products are stored as half or, where Graph::allows_half is
+/// set or they are constants within the range of half, may be read as half. Runs after
+/// choose_storage.
 void choose_sums(ir::Graph& graph, bool all, const PrecisionPlan* plan);
 
 /// How the passes rewrite a graph; see the passes above.

@@ -24,8 +24,9 @@ Report State::report() const {
     const Precision precision = target.options.precision;
     const bool halves = precision == Precision::kFp16 || precision == Precision::kMixed;
     if (!halves) {
-      report.notes.push_back(std::string("sums are float: sums half has no effect with precision ") +
-                             passes::name_of(precision) + "; use fp16, mixed or a plan");
+      report.notes.push_back(
+          std::string("sums are float: sums half has no effect with precision ") +
+          passes::name_of(precision) + "; use fp16, mixed or a plan");
     } else if (!target.device().half_arithmetic) {
       report.notes.push_back(
           "sums half are float here: the device has no half arithmetic (cl_khr_fp16)");

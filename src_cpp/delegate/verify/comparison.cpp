@@ -125,8 +125,8 @@ void Comparison::judge(const plan::Choice& choice, std::size_t position, const R
   // Other numbers may fit half sums: no other model is to do without the engine.
   if (choice.adds_halves) {
     if (suspects.hopeless.empty())
-      suspects.hopeless = "half sums are off at " + where + " (" + engine->name + ": " +
-                          engine->why + ")";
+      suspects.hopeless =
+          "half sums are off at " + where + " (" + engine->name + ": " + engine->why + ")";
     return;
   }
   std::vector<Suspects::Engine> wrong{*engine};
