@@ -126,8 +126,10 @@ class Node:
 
     @property
     def sums(self) -> str:
-        """What the kernel adds in: ``"float"``, ``"half"`` (blocks of products, and these in
-        float) or ``"integer"``; empty where no kernel runs.
+        """Type of the kernel's sums: ``"float"``, ``"half"``, ``"integer"``.
+
+        ``"half"``: products are added in half, block by block, and the blocks in float. Empty where
+        no kernel runs.
         """
         if not self.precision:
             return ""

@@ -1,4 +1,4 @@
-"""Plans for phones with ``sums="half"``: which kernels add halves, and that their numbers are right."""
+"""Plans for phones with ``sums="half"``: their kernels add halves, and the numbers are right."""
 
 from __future__ import annotations
 

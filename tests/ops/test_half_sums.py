@@ -1,8 +1,8 @@
 """Half sums (option ``sums``): within the bound that the length of their blocks sets.
 
 A block of B products of numbers that half holds is off by at most the sum of their absolute values
-times B u / (1 - B u), u = 2^-11: each product is rounded once, and so is each of the B - 1 sums that
-it takes part in. Blocks are added in float, and half is stored with another relative error of u.
+times B u / (1 - B u), u = 2^-11: each product is rounded once, and so is each of the B - 1 sums
+that it takes part in. Blocks are added in float; storing the result as half adds another u.
 """
 
 from __future__ import annotations
@@ -81,14 +81,16 @@ def run(model: bytes, inputs: list, device: str, **options: Any) -> tuple[np.nda
     return got.astype(np.float64), delegate.explain()
 
 
-def half_forms(model: bytes, inputs: list, device: str) -> Iterator[tuple[str, np.ndarray]]:
+def half_forms(
+    model: bytes, inputs: list, device: str, **options: Any
+) -> Iterator[tuple[str, np.ndarray]]:
     """The result of each candidate that adds halves."""
-    _, explanation = run(model, inputs, device)
+    _, explanation = run(model, inputs, device, **options)
     (node,) = [node for node in explanation.nodes if node.family]
     names = [name for name in node.candidates if name.endswith("_half") or "_half_" in name]
     assert any(name.startswith("quads") for name in names), node.candidates
     for name in names:
-        got, explained = run(model, inputs, device, engines={node.family: name})
+        got, explained = run(model, inputs, device, engines={node.family: name}, **options)
         (node,) = [node for node in explained.nodes if node.family]
         assert (node.candidate, node.adds_halves, node.sums) == (name, True, "half")
         yield name, got
@@ -126,7 +128,7 @@ def plain(case: Any) -> Any:
 
 def winograd_size(data: Data, case: Conv) -> np.ndarray:
     """The sums of absolute values in F(2x2, 3x3): of transforms, products and results."""
-    # Of the matrices' absolute values, B and A of a tile's rows: |B|: 4 x 4, |G|: 4 x 3, |A|: 4 x 2.
+    # The matrices of the transforms of image, filter and result.
     b = np.abs(np.array([[1, 0, -1, 0], [0, 1, 1, 0], [0, -1, 1, 0], [0, 1, 0, -1]], float))
     g = np.abs(np.array([[1, 0, 0], [0.5, 0.5, 0.5], [0.5, -0.5, 0.5], [0, 0, 1]]))
     a = np.abs(np.array([[1, 1, 1, 0], [0, 1, -1, -1]], float))
@@ -214,6 +216,51 @@ def test_batch_matmul(name, halves, rng):
     m.output(m.op("BATCH_MATMUL", operands, (2, rows, columns), adj_x=adj_x, adj_y=adj_y))
     want, size = x.astype(np.float64) @ y, np.abs(x).astype(np.float64) @ np.abs(y)
     check(m.build(), given, halves, want, size, depth)
+
+
+UNIT = np.float32(63 / 32)
+"""Half holds 32 of them exactly, and no odd multiple above: 33 * 63 has twelve bits."""
+
+
+def ones(case: Any, make_model: Any) -> bytes:
+    bias = np.zeros(case.output[3], np.float32) if case.bias else None
+    return make_model(case, Data(np.zeros(0), np.ones(case.weights, np.float32), bias))
+
+
+@pytest.mark.parametrize(
+    ("module", "case"),
+    [
+        (test_conv2d, Conv((1, 3, 5, 264), (8, 1, 1, 264))),
+        (test_conv2d, Conv((1, 1, 1, 1000), (8, 1, 1, 1000))),
+        (test_conv2d, Conv((1, 4, 5, 7), (9, 3, 3, 7))),
+        (test_conv2d, Conv((1, 5, 5, 12), (6, 5, 5, 12), stride=(2, 1))),
+        (test_depthwise_conv2d, Depthwise((1, 9, 8, 8), (7, 7))),
+        (test_depthwise_conv2d, Depthwise((1, 3, 60, 3), (1, 51))),
+        (test_depthwise_conv2d, Depthwise((1, 20, 5, 8), (19, 5))),
+        (test_transpose_conv, Transposed((1, 4, 5, 72), (7, 3, 3, 72), (2, 2))),
+        (test_transpose_conv, Transposed((1, 4, 5, 9), (7, 5, 5, 9), (1, 2))),
+    ],
+)
+def test_no_block_has_more_products(module, case, halves):
+    model, image = ones(case, module.make_model), np.full(case.image, UNIT)
+    data = Data(image, np.ones(case.weights), None)
+    compute = convolve if module is not test_transpose_conv else module.scatter
+    want = compute(*data, plain(case))
+    assert want.max() > 40 * UNIT
+    for name, got in half_forms(model, [image], halves, half_io=False):
+        if not name.startswith("winograd"):  # whose transforms add first
+            assert np.array_equal(got, want), name
+
+
+@pytest.mark.parametrize("adj_y", [False, True])
+@pytest.mark.parametrize("depth", [264, 131])
+def test_no_block_of_a_matrix_has_more_products(depth, adj_y, halves):
+    x, y = np.full((1, 5, depth), UNIT), np.ones((1, 6, depth) if adj_y else (1, depth, 6))
+    m = ModelMaker()
+    operands = [m.input("x", x.shape), m.input("y", y.shape)]
+    m.output(m.op("BATCH_MATMUL", operands, (1, 5, 6), adj_x=False, adj_y=adj_y))
+    for name, got in half_forms(m.build(), [x, y.astype(np.float32)], halves, half_io=False):
+        assert np.array_equal(got, np.full((1, 5, 6), depth * 63 / 32)), name
 
 
 def layer(weights: np.ndarray, rows: int = 6) -> bytes:
