@@ -244,13 +244,11 @@ file, which ends in ``.json``.)"},
        one_of<bool>({{"float", false}, {"half", true}},
                     [](Options& o, bool value) { o.half_sums = value; }),
        "with precision fp16, mixed or a plan: whether products are added in float, or up to 32 at "
-       "a "
-       "time in half and these sums in float, which GPUs of phones do twice as fast",
+       "a time in half and these sums in float, which GPUs of phones do at twice the rate",
        R"(``"half"``: convolutions, FULLY_CONNECTED and BATCH_MATMUL have such kernels, which come first on
 Adreno, Mali and PowerVR; other devices take them if `clgpu_delegate.tune` finds them faster or ``engines``
-names them. ``Node.sums`` of `Delegate.explain` tells what each node adds. The error of a network is about
-twice that of fp16 with float sums. A sum of 32 products beyond 65504 becomes infinite. With another
-precision, or on a device without half arithmetic, sums are float, and a note of `Delegate.explain` says
+names them. `Node.sums` tells what each node adds. The error of a network is one to three times that of
+fp16 with float sums. A sum of 32 products beyond 65504 becomes infinite. With another precision, or on a device without half arithmetic, sums are float, and a note of `Delegate.explain` says
 so.)"},
       {"ops", "all",
        one_of<bool>({{"all", false}, {"core", true}},

@@ -59,12 +59,12 @@ def test_products_of_phones_add_halves(profile):
     if "half arithmetic: True" not in lines:
         if "cl_khr_fp16" in PROFILES[profile].extensions:
             pytest.skip("the CPU's OpenCL has no half arithmetic")
-        assert {sums for _, _, sums in nodes} == {"float"}
+        assert "half" not in {sums for _, _, sums in nodes}
         assert "notes: sums half are float here: the device has no half arithmetic" in result.stdout
         return
     assert {sums for _, _, sums in products} == {"half"}, products
     assert all(candidate.endswith("_half") for _, candidate, _ in products)
     assert "winograd_f2x2_3x3_quads" in result.stdout
-    assert {sums for family, _, sums in nodes if family not in PRODUCTS} == {"float"}
+    assert "half" not in {sums for family, _, sums in nodes if family not in PRODUCTS}
     images = "_image" in result.stdout
     assert images == profile.startswith(("adreno", "powervr"))

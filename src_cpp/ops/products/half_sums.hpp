@@ -8,9 +8,8 @@
 
 namespace clgpu::ops {
 
-/// Products that are added in half before their sum is added to a float. With random signs the
-/// error of a sum is then about 2^-11 * sqrt(kHalfBlock / 6): as much as the storage of its factors
-/// as half costs. Longer blocks would save less than a tenth of the time (docs/precision.md).
+/// Products that are added in half before their sum is added to a float: longer blocks have larger
+/// errors, shorter ones take more time (docs/precision.md).
 constexpr int kHalfBlock = 32;
 
 /// Whether the sums of this node may be half (ir::Node::half_sums) and the device computes in half.
