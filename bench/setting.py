@@ -173,8 +173,9 @@ def command(run: Callable[..., object], *, per: str, **defaults: Any) -> Callabl
     known = options_of(Setting)
     defaults.update(device="", runtime="auto")
     options = {name: (known[name][0], defaults[name]) for name in known if name in defaults}
-    seconds = typer.Option(help=f"Seconds of timing per {per}.")
-    options["budget"] = (Annotated[float, seconds], defaults["budget"])
+    if "budget" in defaults:
+        seconds = typer.Option(help=f"Seconds of timing per {per}.")
+        options["budget"] = (Annotated[float, seconds], defaults["budget"])
     options.update(json=(Json, None), commit=(Commit, ""))
 
     def build(context: typer.Context, given: dict[str, Any]) -> Setting:

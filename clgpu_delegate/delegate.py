@@ -292,7 +292,9 @@ class Delegate:
             return None
         if self._options.plan is not None:
             return self._options.plan
-        text = plan_text(mixed.model, mixed.error, mixed.half, mixed.int8, mixed.tf32)
+        text = plan_text(
+            mixed.model, mixed.error, mixed.half, mixed.int8, mixed.tf32, mixed.half_sums
+        )
         return native.find_plan(self._native, self._options, text)
 
     def _tune(

@@ -40,6 +40,7 @@ class Settings(TypedDict, total=False):
     # options: settings
     device: str | int
     precision: Literal["fp32", "fp16", "tf32", "mixed"] | Plan
+    sums: Literal["float", "half"]
     ops: Literal["all", "core"]
     engines: Engines
     exclude: Nodes
@@ -92,12 +93,22 @@ class Options:
 
     precision: Literal["fp32", "fp16", "tf32", "mixed"] | Plan = "fp32"
     """How float tensors are stored on the device: as float, as half, as float, but with factors of
-    products rounded to TF32 where that is faster, or each as a plan says; sums are always kept in
-    float. ``"tf32"`` rounds the factors to 10 bits of mantissa where the device multiplies such
-    numbers faster (NVIDIA's tensor cores); ``"fp16"`` may do the same. ``"mixed"``: the plan that
-    `clgpu_delegate.tune` with ``max_error`` has kept for this model and this device; ``"fp32"``
-    where there is none. A plan is also accepted itself: a `clgpu_delegate.PrecisionPlan`, or the
-    path of its file, which ends in ``.json``."""
+    products rounded to TF32 where that is faster, or each as a plan says; sums are kept in float
+    unless sums says otherwise. ``"tf32"`` rounds the factors to 10 bits of mantissa where the
+    device multiplies such numbers faster (NVIDIA's tensor cores); ``"fp16"`` may do the same.
+    ``"mixed"``: the plan that `clgpu_delegate.tune` with ``max_error`` has kept for this model and
+    this device; ``"fp32"`` where there is none. A plan is also accepted itself: a
+    `clgpu_delegate.PrecisionPlan`, or the path of its file, which ends in ``.json``."""
+
+    sums: Literal["float", "half"] = "float"
+    """With precision fp16, mixed or a plan: whether products are added in float, or up to 32 at a
+    time in half and these sums in float, which GPUs of phones do at twice the rate. ``"half"``:
+    convolutions, FULLY_CONNECTED and BATCH_MATMUL have such kernels, which come first on Adreno,
+    Mali and PowerVR; other devices take them if `clgpu_delegate.tune` finds them faster or
+    ``engines`` names them. `Node.sums` tells what each node adds. The error of a network is one to
+    three times that of fp16 with float sums. A sum of 32 products beyond 65504 becomes infinite.
+    With another precision, or on a device without half arithmetic, sums are float, and a note of
+    `Delegate.explain` says so."""
 
     ops: Literal["all", "core"] = "all"
     """Operations to claim; core has convolutions, fully connected layers, matrix products,

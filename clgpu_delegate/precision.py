@@ -58,8 +58,9 @@ class PrecisionChange:
     """Operation of the first node."""
 
     kind: str
-    """``"results"`` or ``"weights"``, stored as half; ``"int8"``: weights stored as int8; or
-    ``"factors"`` of products with TF32."""
+    """``"results"`` or ``"weights"``, stored as half; ``"int8"``: weights stored as int8;
+    ``"factors"`` of products with TF32; or ``"sums"`` of products in half, whose errors were
+    measured together with the rest of the plan only: theirs is infinite."""
 
     tensors: tuple[int, ...]
     nodes: tuple[int, ...]
@@ -138,6 +139,10 @@ class PrecisionPlan(Shown):
     complete: bool
     """Whether the search came to its end before its budget did."""
 
+    half_sums: tuple[int, ...] = ()
+    """Nodes whose products are added in half, block by block, as the model counts them; files of
+    earlier versions have none."""
+
     def front(self) -> tuple[PrecisionPoint, ...]:
         """The points that no other point beats in time and error: the Pareto front, fastest first.
 
@@ -153,7 +158,7 @@ class PrecisionPlan(Shown):
     def text(self) -> str:
         """The value of the option `precision`, for hosts in other languages than Python."""
         bound = self.max_error if self.metric == RELATIVE_L2 else None
-        return plan_text(self.model, bound, self.half, self.int8, self.tf32)
+        return plan_text(self.model, bound, self.half, self.int8, self.tf32, self.half_sums)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON, which has no infinite numbers: None stands for them."""
@@ -167,7 +172,8 @@ class PrecisionPlan(Shown):
         """Make a plan of what `to_dict` gives; a ValueError that names the field if it is not."""
         if not isinstance(data, Mapping) or data.get("format") != _FORMAT:
             raise ValueError("it is not a plan of precisions")
-        given = {name: value for name, value in data.items() if name != "format"}
+        given = {"half_sums": (), **data}
+        del given["format"]
         plan = cls(
             **_checked(cls, given, ""),
             points=_entries(PrecisionPoint, "points", given["points"]),
@@ -212,7 +218,8 @@ class PrecisionPlan(Shown):
         rest = "" if self.complete else "; the budget ended the search"
         line = (
             f"{self.device}: {len(set(self.half) - set(self.int8))} tensors as half, "
-            f"{len(self.int8)} as int8, {len(self.tf32)} nodes with tf32; "
+            f"{len(self.int8)} as int8, {len(self.tf32)} nodes with tf32, "
+            f"{len(self.half_sums)} with half sums; "
             f"{self.metric} error {self.error:.2g} on {self.held_back} samples that the search did "
             f"not see, allowed {self.max_error:.2g}{rest}"
         )
@@ -321,12 +328,18 @@ def plan_text(
     half: Iterable[int],
     int8: Iterable[int],
     tf32: Iterable[int],
+    half_sums: Iterable[int] = (),
 ) -> str:
     """The form in which the option `precision` has a plan; ``bound``: of the relative L2 error."""
     items = [f"model={model}"]
     if bound is not None:
         items.append(f"error={bound!r}")
-    lists = {"half": _ranges(half), "int8": _ranges(int8), "tf32": _ranges(tf32)}
+    lists = {
+        "half": _ranges(half),
+        "int8": _ranges(int8),
+        "tf32": _ranges(tf32),
+        "sums": _ranges(half_sums),
+    }
     return ",".join([*items, *(f"{key}={ids}" for key, ids in lists.items() if ids)])
 
 

@@ -29,9 +29,9 @@ from clgpu_delegate.tflite import inference
 from clgpu_delegate.tflite.inference import Array
 
 Sample = Sequence[Array]
-KINDS = ("results", "weights", "int8", "factors")
+KINDS = ("results", "weights", "int8", "factors", "sums")
 """What changes: tensors that kernels write or constants that they read become half, weights become
-int8, factors of products are rounded to TF32."""
+int8, factors of products are rounded to TF32, products are added in half."""
 
 Metric = Callable[[Sequence[Array], Sequence[Array]], float]
 
@@ -75,7 +75,7 @@ class Change:
     """One of `KINDS`."""
 
     ids: frozenset[int]
-    """Tensors; of factors, nodes."""
+    """Tensors; of factors and sums, nodes."""
 
     op: str
     """Operation of its first node."""
@@ -180,6 +180,8 @@ class _Search:
             changes += [*half, *([] if rounded is None else self._rounded(floats, rounded))]
         saves_time = subject.prefer == "time"
         self._spend([c for c in changes if (c.gain > 0 if saves_time else c.bytes > 0)])
+        if saves_time:
+            self._spend_sums()
         return self._settle(device, [*self._base, *self._best])
 
     def _digest(self) -> str:
@@ -300,6 +302,31 @@ class _Search:
             for order in orders:
                 self._refine([change for change in order if change not in self._best])
 
+    def _spend_sums(self) -> None:
+        """Then sums in half, of nodes that the plan so far lets read halves.
+
+        They need these halves, so their errors are not measured alone: those that save most come
+        first. Devices whose first choice are float sums have none.
+        """
+        self._base, self._best, self._saved = [*self._base, *self._best], [], 0.0
+        if not (self._complete and any(c.kind in ("results", "weights") for c in self._base)):
+            return
+        with self._interruptible():
+            before = self._whole(self._text(self._base), self._alone)
+            every = Change("sums", frozenset(n.index for n in before.explanation.nodes), "", 0, 0)
+            after = self._tried(self._text([*self._base, every]), self._alone)
+            if after is None:
+                return
+            changes = []
+            for node in after.explanation.nodes:
+                gain = before.times.get(node.index, 0.0) - after.times.get(node.index, 0.0)
+                if node.adds_halves and gain > 0:
+                    changes.append(Change("sums", frozenset((node.index,)), node.op, gain, 0))
+            changes.sort(key=lambda change: change.gain, reverse=True)
+            self._measured = [*self._measured, *changes]
+            self._prefix(changes)
+            self._refine([change for change in changes if change not in self._best])
+
     def _alone_errors(self, changes: Sequence[Change]) -> list[Change]:
         """The changes in groups, with the error of each group alone."""
         if not changes:
@@ -414,6 +441,7 @@ class _Search:
             half=tuple(sorted(ids.half)),
             int8=tuple(sorted(ids.int8)),
             tf32=tuple(sorted(ids.tf32)),
+            half_sums=tuple(sorted(ids.half_sums)),
             device=device,
             max_error=bound,
             metric=RELATIVE_L2 if metric is None else getattr(metric, "__name__", "metric"),
@@ -444,7 +472,7 @@ class _Search:
     def _text(self, changes: Sequence[Change]) -> str:
         ids = _united(changes)
         bound = self._subject.max_error
-        return plan_text(self._model, bound, ids.half, ids.int8, ids.tf32)
+        return plan_text(self._model, bound, ids.half, ids.int8, ids.tf32, ids.half_sums)
 
     def _error_of(self, changes: Sequence[Change], numbers: Sequence[int]) -> float:
         measured = self._trial(changes, numbers)
@@ -465,7 +493,10 @@ class _Search:
         """The model in a precision with more options, and its error on samples."""
         if self._searching and time.monotonic() > self._end:
             raise _Over
-        options = dataclasses.replace(self._subject.options, precision=precision, **more)
+        # Sums are those of the plan alone: its error was measured with them.
+        options = dataclasses.replace(
+            self._subject.options, **{"precision": precision, "sums": "float", **more}
+        )
         delegate = Delegate(options)
         runtime = self._subject.runtime
         interpreter = inference.make_interpreter(runtime, self._subject.content, 1, delegate)
@@ -563,13 +594,15 @@ class _Ids(NamedTuple):
     half: set[int]
     int8: set[int]
     tf32: set[int]
+    half_sums: set[int]
 
     def of(self, kind: str) -> set[int]:
-        return {"int8": self.int8, "factors": self.tf32}.get(kind, self.half)
+        own = {"int8": self.int8, "factors": self.tf32, "sums": self.half_sums}
+        return own.get(kind, self.half)
 
 
 def _united(changes: Iterable[Change]) -> _Ids:
-    ids = _Ids(set(), set(), set())
+    ids = _Ids(set(), set(), set(), set())
     for change in changes:
         ids.of(change.kind).update(change.ids)
     return ids
@@ -577,11 +610,12 @@ def _united(changes: Iterable[Change]) -> _Ids:
 
 def _told(change: Change, ids: _Ids) -> PrecisionChange:
     own = tuple(sorted(change.ids))
+    of_nodes = change.kind in ("factors", "sums")
     return PrecisionChange(
         op=change.op,
         kind=change.kind,
-        tensors=own if change.kind != "factors" else (),
-        nodes=own if change.kind == "factors" else (),
+        tensors=() if of_nodes else own,
+        nodes=own if of_nodes else (),
         error=change.error,
         seconds=change.gain,
         bytes=change.bytes,

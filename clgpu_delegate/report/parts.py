@@ -91,12 +91,12 @@ class Node:
     """The tensors of these shapes, as the model counts them; an absent input has none."""
 
     adds_halves: bool = False
-    """Whether the kernel rounds its sums to half on the way."""
+    """Whether the kernel adds products in half, block by block (option `sums`)."""
 
     precision: str = ""
     """Of the numbers that the kernel computes with: ``"fp32"``, ``"fp16"``, ``"tf32"`` (floats, and
     factors of products are rounded), or a type of integers; empty where no kernel runs. Sums are
-    float, or exact integers, unless `adds_halves`."""
+    float, or exact integers, unless `adds_halves`: see `sums`."""
 
     flops: float = 0.0
     """Arithmetic operations of an inference, two for each multiply-add; 0 where no kernel runs."""
@@ -123,6 +123,19 @@ class Node:
     computed: str = "inference"
     """When: in each ``"inference"``; once, at ``"load"``, if it only depends on constants; while
     ``"planning"``, if it follows from shapes."""
+
+    @property
+    def sums(self) -> str:
+        """Type of the kernel's sums: ``"float"``, ``"half"``, ``"integer"``.
+
+        ``"half"``: products are added in half, block by block, and the blocks in float. Empty where
+        no kernel runs.
+        """
+        if not self.precision:
+            return ""
+        if self.adds_halves:
+            return "half"
+        return "float" if self.precision in ("fp32", "fp16", "tf32") else "integer"
 
     @classmethod
     def from_data(cls, entry: Mapping[str, Any]) -> Node:
@@ -214,10 +227,13 @@ class Mixed:
     tf32: tuple[int, ...]
     """Nodes with factors that may be rounded to TF32."""
 
+    half_sums: tuple[int, ...] = ()
+    """Nodes whose products may be added in half."""
+
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Mixed:
         """Of ``"mixed"`` in `Explanation.to_dict`."""
-        lists = {key: tuple(data[key]) for key in ("half", "int8", "tf32")}
+        lists = {key: tuple(data.get(key, ())) for key in ("half", "int8", "tf32", "half_sums")}
         return cls(**{**data, **lists})
 
 

@@ -12,9 +12,10 @@
 //           ZEROS  0|1         1: subtract the zero points, the last arguments, from x and y
 //           and those of common/epilogue.cl; BIAS and RESIDUAL are 0
 // Numerics  one accumulator each, SUM_T, in the order of k; floats: four products at a time if only y is
-//           transposed
+//           transposed; with SUM_T half, see common/block_sums.cl
 #include "batch_matmul/batches.cl"
 #include "batch_matmul/zeros.cl"
+#include "common/block_sums.cl"
 #include "common/epilogue.cl"
 #include "common/types.cl"
 
@@ -24,35 +25,40 @@
 #define DOT(a, b) ((a).s0 * (b).s0 + (a).s1 * (b).s1 + (a).s2 * (b).s2 + (a).s3 * (b).s3)
 #else
 #define ADD_PRODUCT(a, b, sum) mad(a, b, sum)
+#if HALF_SUMS
+#define DOT(a, b) mad((a).s3, (b).s3, mad((a).s2, (b).s2, mad((a).s1, (b).s1, (a).s0 *(b).s0)))
+#else
 #define DOT(a, b) dot(a, b)
+#endif
 #endif
 
 // Positions of the work-item's rows and columns; those past the end repeat the last one.
 #define PLACE(i)                           \
   const int row##i = min(m + i, rows - 1); \
   const int col##i = min(n + i, cols - 1); \
-  SUM4_T sum##i = (SUM4_T)(0);
+  DECLARE_TOTAL(TOTAL4_T, SUM4_T, sum##i)
+#define FLUSH_SUM(i) FLUSH_TOTAL(convert_float4, sum##i)
 
 // Four elements of a row of a matrix; one load if all four exist.
-#define LOAD_SIDE(T, p, at, whole, i0, i1, i2, i3)                                               \
-  ((whole) ? LOAD4(T, p, (at) + (i0))                                                            \
-           : (SUM4_T)(LOAD(T, p, (at) + (i0)), LOAD(T, p, (at) + (i1)), LOAD(T, p, (at) + (i2)), \
-                      LOAD(T, p, (at) + (i3))))
+#define LOAD_SIDE(T, p, at, whole, i0, i1, i2, i3)                                    \
+  ((whole) ? LOAD_FACTOR4(T, p, (at) + (i0))                                          \
+           : (SUM4_T)(LOAD_FACTOR(T, p, (at) + (i0)), LOAD_FACTOR(T, p, (at) + (i1)), \
+                      LOAD_FACTOR(T, p, (at) + (i2)), LOAD_FACTOR(T, p, (at) + (i3))))
 #if ADJ_X
 #define ROWS_AT(k) LOAD_SIDE(X_T, x, (k) * rows, all_rows, row0, row1, row2, row3)
 #else
-#define X_AT(r, k) LOAD(X_T, x, row##r *depth + (k))
+#define X_AT(r, k) LOAD_FACTOR(X_T, x, row##r *depth + (k))
 #define ROWS_AT(k) (SUM4_T)(X_AT(0, k), X_AT(1, k), X_AT(2, k), X_AT(3, k))
 #endif
 #if ADJ_Y
-#define Y_AT(c, k) LOAD(Y_T, y, col##c *depth + (k))
+#define Y_AT(c, k) LOAD_FACTOR(Y_T, y, col##c *depth + (k))
 #define COLUMNS_AT(k) (SUM4_T)(Y_AT(0, k), Y_AT(1, k), Y_AT(2, k), Y_AT(3, k))
 #else
 #define COLUMNS_AT(k) LOAD_SIDE(Y_T, y, (k) * cols, all_cols, col0, col1, col2, col3)
 #endif
 
 // All products of a step of depth.
-#define ADD_OUTER(r, lane) sum##r = ADD_PRODUCT((SUM4_T)(a.lane), b, sum##r);
+#define ADD_OUTER(r, lane) PARTIAL(sum##r) = ADD_PRODUCT((SUM4_T)(a.lane), b, PARTIAL(sum##r));
 #define ADD_STEP(k)                          \
   {                                          \
     const SUM4_T a = X_VALUE(ROWS_AT(k));    \
@@ -63,10 +69,11 @@
     ADD_OUTER(3, s3)                         \
   }
 // Four steps: rows of x by rows of y, and by columns of y.
-#define LOAD_ROW(r) const SUM4_T a##r = X_VALUE(LOAD4(X_T, x, row##r * depth + k));
-#define LOAD_COLUMN(c) const SUM4_T b##c = Y_VALUE(LOAD4(Y_T, y, col##c * depth + k));
-#define ADD_DOTS(r) sum##r += (SUM4_T)(DOT(a##r, b0), DOT(a##r, b1), DOT(a##r, b2), DOT(a##r, b3));
-#define ADD_LANE(r, lane) sum##r = ADD_PRODUCT((SUM4_T)(a##r.lane), b, sum##r);
+#define LOAD_ROW(r) const SUM4_T a##r = X_VALUE(LOAD_FACTOR4(X_T, x, row##r * depth + k));
+#define LOAD_COLUMN(c) const SUM4_T b##c = Y_VALUE(LOAD_FACTOR4(Y_T, y, col##c * depth + k));
+#define ADD_DOTS(r) \
+  PARTIAL(sum##r) += (SUM4_T)(DOT(a##r, b0), DOT(a##r, b1), DOT(a##r, b2), DOT(a##r, b3));
+#define ADD_LANE(r, lane) PARTIAL(sum##r) = ADD_PRODUCT((SUM4_T)(a##r.lane), b, PARTIAL(sum##r));
 #define ADD_LANES(j, lane)                       \
   {                                              \
     const SUM4_T b = Y_VALUE(COLUMNS_AT(k + j)); \
@@ -101,6 +108,7 @@ __kernel void batch_matmul_quads(__global const X_T *x, __global const Y_T *y,
   const bool all_rows = m + 4 <= rows, all_cols = n + 4 <= cols;
 
   EACH(PLACE)
+  COUNT_PRODUCTS
   int k = 0;
 #if !ADJ_X
   for (; k + 4 <= depth; k += 4) {
@@ -114,8 +122,14 @@ __kernel void batch_matmul_quads(__global const X_T *x, __global const Y_T *y,
     ADD_LANES(2, s2)
     ADD_LANES(3, s3)
 #endif
+    ADDED(4, EACH(FLUSH_SUM))
   }
+  EACH(FLUSH_SUM)
 #endif
-  for (; k < depth; ++k) ADD_STEP(k)
+  for (; k < depth; ++k) {
+    ADD_STEP(k)
+    ADDED(1, EACH(FLUSH_SUM))
+  }
+  EACH(FLUSH_SUM)
   EACH(STORE_ROW)
 }

@@ -1,7 +1,8 @@
 // quad_sums.cl - sums of PX pixels x OV vectors of four channels, each in its own variable: some compilers
 //                for mobile GPUs keep private arrays in memory, even with constant subscripts
 //
-//   EACH_SUM(DECLARE_SUM)                          SUM4_T sum00, sum01, sum10, ...; sum00: pixel 0, vector 0
+//   EACH_SUM(DECLARE_SUM)                          sums sum00, sum01, sum10, ...; sum00: pixel 0, vector 0
+//   EACH_SUM(FLUSH_SUM)                            adds blocks to them, see common/block_sums.cl
 //   EACH_PIXEL(M), EACH_SUM(M), PIXELS_OF(M, v)    M(p); M(p, v); M(p, v) for one vector
 //   EACH_VECTOR(M)                                 M(v)
 //   SUM_PARTS                                      adds the sums of PARTS work-items to those of part 0
@@ -17,6 +18,7 @@
 //           PARTS  1..16  work-items, along axis 2 of a work-group, that share sums
 //           VEC_N  0|1    1: group_out and the places of results are multiples of 4
 //           WG_C, WG_P  1..128  size of a work-group along axes 0 and 1
+#include "common/block_sums.cl"
 #include "common/epilogue.cl"
 #include "common/local.cl"
 #include "common/types.cl"
@@ -39,7 +41,8 @@
 #define EACH_SUM(M) PIXELS_OF(M, 0) PIXELS_OF(M, 1)
 #endif
 
-#define DECLARE_SUM(p, v) SUM4_T sum##p##v = (SUM4_T)(0);
+#define DECLARE_SUM(p, v) DECLARE_TOTAL(TOTAL4_T, SUM4_T, sum##p##v)
+#define FLUSH_SUM(p, v) FLUSH_TOTAL(convert_float4, sum##p##v)
 
 #if PARTS > 1
 // Sums of all parts but the first; each has a row.
@@ -48,14 +51,14 @@
 #define STAGE_SUM(p, v) STAGED(p, v, get_local_id(2)) = sum##p##v;
 #define ADD_STAGED(p, v) \
   for (int part_ = 1; part_ < PARTS; ++part_) sum##p##v += STAGED(p, v, part_);
-#define SUM_PARTS                                                   \
-  LOCAL_ARRAY2(SUM4_T, staged, PX * OV * (PARTS - 1), WG_C * WG_P); \
-  if (get_local_id(2) > 0) {                                        \
-    EACH_SUM(STAGE_SUM)                                             \
-  }                                                                 \
-  barrier(CLK_LOCAL_MEM_FENCE);                                     \
-  if (get_local_id(2) == 0) {                                       \
-    EACH_SUM(ADD_STAGED)                                            \
+#define SUM_PARTS                                                     \
+  LOCAL_ARRAY2(TOTAL4_T, staged, PX * OV * (PARTS - 1), WG_C * WG_P); \
+  if (get_local_id(2) > 0) {                                          \
+    EACH_SUM(STAGE_SUM)                                               \
+  }                                                                   \
+  barrier(CLK_LOCAL_MEM_FENCE);                                       \
+  if (get_local_id(2) == 0) {                                         \
+    EACH_SUM(ADD_STAGED)                                              \
   }
 #define STORES_SUMS (get_local_id(2) == 0)
 #else

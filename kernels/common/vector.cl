@@ -7,16 +7,24 @@
 // MAD_VEC(a, b, sum)                        sum + a * b
 //
 // Macros    VW     1|4|8|16   width
-//           SUM_T  float|int  type of sums, of the elements of VEC; long only with VW 1
+//           SUM_T  float|int|half  type of sums, of the elements of VEC, which are float with half; long only
+//                  with VW 1
 #include "common/types.cl"
+
+#define total_float float
+#define total_half float
+#define total_int int
+#define total_long long
+#define TOTAL_T CLGPU_CAT(total_, SUM_T)
 
 #define MAD_VEC(a, b, sum) CLGPU_CAT(mad_vec_, SUM_T)(a, b, sum)
 #define mad_vec_float(a, b, sum) mad(a, b, sum)
+#define mad_vec_half(a, b, sum) mad(a, b, sum)
 #define mad_vec_int(a, b, sum) ((a) * (b) + (sum))
 #define mad_vec_long(a, b, sum) ((a) * (b) + (sum))
 
 #if VW == 1
-#define VEC SUM_T
+#define VEC TOTAL_T
 #define LOAD_VEC(T, p, i) LOAD(T, p, i)
 #define STORE_VEC(T, p, i, v) STORE(T, p, i, v)
 #define SPILL_VEC(v, p) (*(p) = (v))
@@ -24,7 +32,7 @@
 #define LOAD_VEC_ALIGNED(T, p, i) LOAD(T, p, i)
 #define STORE_VEC_ALIGNED(T, p, i, v) STORE(T, p, i, v)
 #else
-#define VEC CLGPU_CAT(SUM_T, VW)
+#define VEC CLGPU_CAT(TOTAL_T, VW)
 #define LOAD_VEC(T, p, i) CLGPU_CAT(LOAD, VW)(T, p, i)
 #define STORE_VEC(T, p, i, v) CLGPU_CAT(STORE, VW)(T, p, i, v)
 #define SPILL_VEC(v, p) CLGPU_CAT(vstore, VW)(v, 0, p)

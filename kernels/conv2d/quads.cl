@@ -16,7 +16,7 @@
 //           REFLECT    0|1     values outside of the image: 0 zero, 1 mirrored; see common/border.cl
 //           and those of common/epilogue.cl
 // Numerics  products and sum in float, in the order of the filter taps, then input channels, as PARTS sums,
-//           which are added in order; the bias is added last
+//           which are added in order; the bias is added last. With SUM_T half, see common/block_sums.cl
 #include "common/quad_sums.cl"
 #include "common/quads.cl"
 
@@ -24,11 +24,11 @@
 #include "conv2d/quad_places.cl"
 
 #define PANEL_QUADS (OV * WG_C)
-#define WEIGHTS(v) const float4 w##v = QUAD(PACKED_KIND, PACKED_T, packed, w_ + v * WG_C);
-#define ADD_S0(p, v) sum##p##v = mad(w##v, (float4)(quad##p.s0), sum##p##v);
-#define ADD_S1(p, v) sum##p##v = mad(w##v, (float4)(quad##p.s1), sum##p##v);
-#define ADD_S2(p, v) sum##p##v = mad(w##v, (float4)(quad##p.s2), sum##p##v);
-#define ADD_S3(p, v) sum##p##v = mad(w##v, (float4)(quad##p.s3), sum##p##v);
+#define WEIGHTS(v) const SUM4_T w##v = FACTOR_QUAD(PACKED_KIND, PACKED_T, packed, w_ + v * WG_C);
+#define ADD_S0(p, v) PARTIAL(sum##p##v) = mad(w##v, (SUM4_T)(quad##p.s0), PARTIAL(sum##p##v));
+#define ADD_S1(p, v) PARTIAL(sum##p##v) = mad(w##v, (SUM4_T)(quad##p.s1), PARTIAL(sum##p##v));
+#define ADD_S2(p, v) PARTIAL(sum##p##v) = mad(w##v, (SUM4_T)(quad##p.s2), PARTIAL(sum##p##v));
+#define ADD_S3(p, v) PARTIAL(sum##p##v) = mad(w##v, (SUM4_T)(quad##p.s3), PARTIAL(sum##p##v));
 // The products of input channel i + k.
 #define ADD_CHANNEL(k)                        \
   {                                           \
@@ -38,20 +38,20 @@
   }
 
 #if KV == 4
-#define READ(p)                                                     \
-  const float4 read##p = QUAD(SRC_KIND, SRC_T, src, at##p + i / 4); \
-  const float4 quad##p = INSIDE(p, read##p, (float4)(0.0f));
+#define READ(p)                                                            \
+  const SUM4_T read##p = FACTOR_QUAD(SRC_KIND, SRC_T, src, at##p + i / 4); \
+  const SUM4_T quad##p = INSIDE(p, read##p, (SUM4_T)(0));
 #else
-#define READ(p)                                                        \
-  float4 quad##p;                                                      \
-  if (channels >= 4) {                                                 \
-    quad##p = LOAD4(SRC_T, src, at##p + i);                            \
-  } else {                                                             \
-    quad##p = (float4)(LOAD(SRC_T, src, at##p + i), 0.0f, 0.0f, 0.0f); \
-    if (channels > 1) quad##p.s1 = LOAD(SRC_T, src, at##p + i + 1);    \
-    if (channels > 2) quad##p.s2 = LOAD(SRC_T, src, at##p + i + 2);    \
-  }                                                                    \
-  quad##p = INSIDE(p, quad##p, (float4)(0.0f));
+#define READ(p)                                                            \
+  SUM4_T quad##p;                                                          \
+  if (channels >= 4) {                                                     \
+    quad##p = LOAD_FACTOR4(SRC_T, src, at##p + i);                         \
+  } else {                                                                 \
+    quad##p = (SUM4_T)(LOAD_FACTOR(SRC_T, src, at##p + i), 0, 0, 0);       \
+    if (channels > 1) quad##p.s1 = LOAD_FACTOR(SRC_T, src, at##p + i + 1); \
+    if (channels > 2) quad##p.s2 = LOAD_FACTOR(SRC_T, src, at##p + i + 2); \
+  }                                                                        \
+  quad##p = INSIDE(p, quad##p, (SUM4_T)(0));
 #endif
 
 __kernel __attribute__((reqd_work_group_size(WG_C, WG_P, PARTS))) void conv2d_quads(
@@ -67,6 +67,7 @@ __kernel __attribute__((reqd_work_group_size(WG_C, WG_P, PARTS))) void conv2d_qu
           (int)get_local_id(0);
 
   EACH_SUM(DECLARE_SUM)
+  COUNT_PRODUCTS
   FIRST_PLACE
   EACH_PIXEL(PLACE)
   for (int u = 0; u < filter_h; ++u) {
@@ -87,10 +88,12 @@ __kernel __attribute__((reqd_work_group_size(WG_C, WG_P, PARTS))) void conv2d_qu
         if (channels > 2) ADD_CHANNEL(2)
         if (channels > 3) ADD_CHANNEL(3)
 #endif
+        ADDED(4, EACH_SUM(FLUSH_SUM))
       }
       w += group_in * PANEL_QUADS;
     }
   }
+  EACH_SUM(FLUSH_SUM)
   SUM_PARTS
   STORE_SUMS(panel * (4 * PANEL_QUADS) + (int)get_local_id(0) * 4, group * group_out)
 }

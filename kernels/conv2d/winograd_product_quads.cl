@@ -9,9 +9,14 @@
 // Macros    OV      1|2                   vectors of a work-item
 //           PANEL   multiple of 4 * OV    neighbouring columns in u
 //           V_KIND, U_KIND  buffer|image  see common/quads.cl
-//           V_T, U_T, M_T   float|half    element types
-// Numerics  one float sum per element, in the order of c
-#include "common/quads.cl"
+//           V_T, U_T, M_T   float|half    element types; half sums if V_T is half
+//           BLOCK if V_T == half  8..64   most products that are added in half
+// Numerics  one float sum per element, in the order of c; with V_T half, of blocks in half, see
+//           common/block_sums.cl
+#define SUM_T V_T
+#include "common/block_sums.cl"
+
+#define SUM4_T CLGPU_CAT(SUM_T, 4)
 
 // DO(r) for the rows of a work-item, DO(r, v) for its sums.
 #define EACH_ROW(DO) DO(0) DO(1) DO(2) DO(3)
@@ -25,13 +30,14 @@
 
 // Rows past the last one repeat it.
 #define PLACE(r) const int at##r = (min(first + r, rows - 1) * planes + plane) * quads_in;
-#define DECLARE(r, v) float4 sum##r##v = (float4)(0.0f);
-#define READ(r) const float4 x##r = QUAD(V_KIND, V_T, v, at##r + i);
-#define READ_U(v) const float4 u##v = QUAD(U_KIND, U_T, u, w_ + v);
-#define ADD_S0(r, v) sum##r##v = mad((float4)(x##r.s0), u##v, sum##r##v);
-#define ADD_S1(r, v) sum##r##v = mad((float4)(x##r.s1), u##v, sum##r##v);
-#define ADD_S2(r, v) sum##r##v = mad((float4)(x##r.s2), u##v, sum##r##v);
-#define ADD_S3(r, v) sum##r##v = mad((float4)(x##r.s3), u##v, sum##r##v);
+#define DECLARE(r, v) DECLARE_TOTAL(float4, SUM4_T, sum##r##v)
+#define FLUSH(r, v) FLUSH_TOTAL(convert_float4, sum##r##v)
+#define READ(r) const SUM4_T x##r = FACTOR_QUAD(V_KIND, V_T, v, at##r + i);
+#define READ_U(v) const SUM4_T u##v = FACTOR_QUAD(U_KIND, U_T, u, w_ + v);
+#define ADD_S0(r, v) PARTIAL(sum##r##v) = mad((SUM4_T)(x##r.s0), u##v, PARTIAL(sum##r##v));
+#define ADD_S1(r, v) PARTIAL(sum##r##v) = mad((SUM4_T)(x##r.s1), u##v, PARTIAL(sum##r##v));
+#define ADD_S2(r, v) PARTIAL(sum##r##v) = mad((SUM4_T)(x##r.s2), u##v, PARTIAL(sum##r##v));
+#define ADD_S3(r, v) PARTIAL(sum##r##v) = mad((SUM4_T)(x##r.s3), u##v, PARTIAL(sum##r##v));
 #define ADD_CHANNEL(k)                            \
   {                                               \
     const int w_ = w + (4 * i + k) * (PANEL / 4); \
@@ -54,12 +60,15 @@ __kernel void conv2d_winograd_product_quads(QUADS(V_KIND, V_T) v, QUADS(U_KIND, 
 
   EACH_ROW(PLACE)
   EACH_SUM(DECLARE)
+  COUNT_PRODUCTS
   for (int i = 0; i < quads_in; ++i) {
     EACH_ROW(READ)
     ADD_CHANNEL(0)
     ADD_CHANNEL(1)
     ADD_CHANNEL(2)
     ADD_CHANNEL(3)
+    ADDED(4, EACH_SUM(FLUSH))
   }
+  EACH_SUM(FLUSH)
   EACH_SUM(STORE_SUM)
 }

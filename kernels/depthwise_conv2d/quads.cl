@@ -17,8 +17,9 @@
 //           SRC_T, WEIGHTS_T, DST_T  float|half, or char|uchar with QUANTIZED  element types
 //           REFLECT  0|1  values outside of the image: 0 zero, 1 mirrored; see common/border.cl
 //           and those of common/epilogue.cl
-// Numerics  products and sum in SUM_T, in the order of the filter taps; the bias is added last. Integers:
-//           values outside of src are src_zero
+// Numerics  products and sum in SUM_T, in the order of the filter taps; the bias is added last; with SUM_T
+//           half, see common/block_sums.cl. Integers: values outside of src are src_zero
+#include "common/block_sums.cl"
 #include "common/border.cl"
 #include "common/quads.cl"
 #include "common/vector_epilogue.cl"
@@ -38,23 +39,35 @@
 #define LAST_OF(name) name##3
 #endif
 
+// Factors of products: vectors of sums, or of halves.
+#if !HALF_SUMS
+#define PART_VEC VEC
+#define TO_VEC
+#elif VW == 1
+#define PART_VEC half
+#define TO_VEC convert_float
+#else
+#define PART_VEC half4
+#define TO_VEC convert_float4
+#endif
+
 // The input channels of a pixel that the output channels from c on read.
-#define LANE(pixel, c) LOAD(SRC_T, src, (pixel) * in_c + (c) / MULTIPLIER)
+#define LANE(pixel, c) LOAD_FACTOR(SRC_T, src, (pixel) * in_c + (c) / MULTIPLIER)
 #if VW == 1
 #define LOAD_PIXEL(pixel) LANE(pixel, c)
 #elif MULTIPLIER == 1
-#define LOAD_PIXEL(pixel) QUAD(SRC_KIND, SRC_T, src, ((pixel) * in_c + c) >> 2)
+#define LOAD_PIXEL(pixel) FACTOR_QUAD(SRC_KIND, SRC_T, src, ((pixel) * in_c + c) >> 2)
 #elif MULTIPLIER % 4 == 0
-#define LOAD_PIXEL(pixel) (VEC)(LANE(pixel, c))
+#define LOAD_PIXEL(pixel) (PART_VEC)(LANE(pixel, c))
 #else
 #define LOAD_PIXEL(pixel) \
-  (VEC)(LANE(pixel, c), LANE(pixel, c + 1), LANE(pixel, c + 2), LANE(pixel, c + 3))
+  (PART_VEC)(LANE(pixel, c), LANE(pixel, c + 1), LANE(pixel, c + 2), LANE(pixel, c + 3))
 #endif
 
 #if VW == 1
-#define LOAD_TAP(at) LOAD(WEIGHTS_T, weights, at)
+#define LOAD_TAP(at) LOAD_FACTOR(WEIGHTS_T, weights, at)
 #else
-#define LOAD_TAP(at) QUAD(WEIGHTS_KIND, WEIGHTS_T, weights, (at) >> 2)
+#define LOAD_TAP(at) FACTOR_QUAD(WEIGHTS_KIND, WEIGHTS_T, weights, (at) >> 2)
 #endif
 #if WEIGHTS_SHIFTED
 #define LOAD_WEIGHTS(at) (LOAD_TAP(at) - (VEC)(weights_zero))
@@ -64,7 +77,7 @@
 #if QUANTIZED
 #define OUTSIDE (VEC)((SRC_T)src_zero)
 #else
-#define OUTSIDE (VEC)(0)
+#define OUTSIDE (PART_VEC)(0)
 #endif
 
 // to = the pixel at column `column` of the row, or the value outside, without a branch around the read.
@@ -75,11 +88,14 @@
     if (x_ != nearest_ || !row_inside) to = OUTSIDE;                           \
   } while (0);
 
-#define DECLARE(p) VEC sum##p = (VEC)(0), pixel##p;
+#define DECLARE(p)                     \
+  DECLARE_TOTAL(VEC, PART_VEC, sum##p) \
+  PART_VEC pixel##p;
+#define FLUSH(p) FLUSH_TOTAL(TO_VEC, sum##p)
 #define READ_TAP(p) READ(pixel##p, first_x + p * stride_w + v * dilation_w)
 #define READ_FIRST(p, next) READ(pixel##next, first_x + p * stride_w)
 #define SLIDE(p, next) pixel##p = pixel##next;
-#define ADD(p) sum##p = MAD_VEC(w, pixel##p, sum##p);
+#define ADD(p) PARTIAL(sum##p) = MAD_VEC(w, pixel##p, PARTIAL(sum##p));
 #if ALIGNED
 #define STORE_RESULT(at, v) STORE_VEC_ALIGNED(DST_T, dst, at, v)
 #else
@@ -112,6 +128,7 @@ __kernel void depthwise_conv2d_quads(QUADS(SRC_KIND, SRC_T) src,
   const int width = FILTER_W > 0 ? FILTER_W : filter_w;
 
   EACH(DECLARE)
+  COUNT_PRODUCTS
   for (int u = 0; u < filter_h; ++u) {
     const int y = BORDER(first_y + u * dilation_h, in_h);
     const bool row_inside = (uint)y < (uint)in_h;
@@ -132,10 +149,17 @@ __kernel void depthwise_conv2d_quads(QUADS(SRC_KIND, SRC_T) src,
 #else
       EACH(READ_TAP)
 #endif
-      const VEC w = LOAD_WEIGHTS((u * width + v) * out_c + c);
+      const PART_VEC w = LOAD_WEIGHTS((u * width + v) * out_c + c);
       EACH(ADD)
+#if !FILTER_W
+      ADDED(1, EACH(FLUSH))
+#endif
     }
+#if FILTER_W
+    ADDED(FILTER_W, EACH(FLUSH))
+#endif
   }
+  EACH(FLUSH)
 
 #if !QUANTIZED
   const CHANNEL_VEC_T channel = CHANNEL_VEC_AT(c);

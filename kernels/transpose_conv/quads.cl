@@ -15,7 +15,8 @@
 //           and those of common/epilogue.cl
 // Numerics  products and sum in SUM_T, in the order of the filter taps, then input channels; the bias
 //           is added last. Integers: zero points are subtracted one by one, because each phase has its
-//           own taps
+//           own taps. With SUM_T half, see common/block_sums.cl
+#include "common/block_sums.cl"
 #include "common/epilogue.cl"
 #include "common/quads.cl"
 
@@ -37,17 +38,20 @@
 #define WEIGHTS_VALUE(v) (v)
 #endif
 
-#define DECLARE(p) SUM4_T sum##p = (SUM4_T)(0);
+#define DECLARE(p) DECLARE_TOTAL(TOTAL4_T, SUM4_T, sum##p)
+#define FLUSH_SUM(p) FLUSH_TOTAL(convert_float4, sum##p)
 // A pixel outside of src is read at the nearest position inside, and not added.
 #define PLACE(p)                                        \
   const bool inside##p = (uint)(in_x + p) < (uint)in_w; \
   const int at##p = (row + min(max(in_x + p, 0), in_w - 1)) * in_c;
-#define LOAD_TAP(k) WEIGHTS_VALUE(QUAD(PACKED_KIND, PACKED_T, packed, (w + (i + (k)) * PANEL) >> 2))
+#define LOAD_TAP(k) \
+  WEIGHTS_VALUE(FACTOR_QUAD(PACKED_KIND, PACKED_T, packed, (w + (i + (k)) * PANEL) >> 2))
 #if KV == 4
-#define READ(p)                                                                \
-  SUM4_T pixel##p = PIXEL_VALUE(QUAD(SRC_KIND, SRC_T, src, (at##p + i) >> 2)); \
+#define READ(p)                                                                       \
+  SUM4_T pixel##p = PIXEL_VALUE(FACTOR_QUAD(SRC_KIND, SRC_T, src, (at##p + i) >> 2)); \
   if (!inside##p) pixel##p = (SUM4_T)(0);
-#define ADD_LANE(p, lane) sum##p = ADD_PRODUCT((SUM4_T)(pixel##p.lane), tap, sum##p);
+#define ADD_LANE(p, lane) \
+  PARTIAL(sum##p) = ADD_PRODUCT((SUM4_T)(pixel##p.lane), tap, PARTIAL(sum##p));
 #define ADD0(p) ADD_LANE(p, s0)
 #define ADD1(p) ADD_LANE(p, s1)
 #define ADD2(p) ADD_LANE(p, s2)
@@ -58,10 +62,10 @@
     EACH(ADD##k)                    \
   }
 #else
-#define READ(p)                                              \
-  SUM_T pixel##p = PIXEL_VALUE(LOAD(SRC_T, src, at##p + i)); \
+#define READ(p)                                                     \
+  SUM_T pixel##p = PIXEL_VALUE(LOAD_FACTOR(SRC_T, src, at##p + i)); \
   if (!inside##p) pixel##p = 0;
-#define ADD(p) sum##p = ADD_PRODUCT((SUM4_T)(pixel##p), tap, sum##p);
+#define ADD(p) PARTIAL(sum##p) = ADD_PRODUCT((SUM4_T)(pixel##p), tap, PARTIAL(sum##p));
 #endif
 
 #if ALIGNED
@@ -94,6 +98,7 @@ __kernel void transpose_conv_quads(QUADS(SRC_KIND, SRC_T) src, QUADS(PACKED_KIND
   const int first_w = c / PANEL * PANEL * filter_h * filter_w * in_c + c % PANEL;
 
   EACH(DECLARE)
+  COUNT_PRODUCTS
   for (int u = (y + top) % stride_h; u < filter_h; u += stride_h) {
     const int in_y = (y + top - u) / stride_h;
     if (in_y < 0 || in_y >= in_h) continue;
@@ -113,8 +118,10 @@ __kernel void transpose_conv_quads(QUADS(SRC_KIND, SRC_T) src, QUADS(PACKED_KIND
         const SUM4_T tap = LOAD_TAP(0);
         EACH(ADD)
 #endif
+        ADDED(KV, EACH(FLUSH_SUM))
       }
     }
   }
+  EACH(FLUSH_SUM)
   EACH(FINISH_PIXEL)
 }

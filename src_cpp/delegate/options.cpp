@@ -241,13 +241,23 @@ const std::vector<OptionInfo>& option_table() {
        "`clgpu_delegate.devices` lists indices and names; upper and lower case are the same."},
       {"precision", "fp32", a_precision(),
        "how float tensors are stored on the device: as float, as half, as float, but with factors "
-       "of products rounded to TF32 where that is faster, or each as a plan says; sums are always "
-       "kept in float",
+       "of products rounded to TF32 where that is faster, or each as a plan says; sums are "
+       "kept in float unless sums says otherwise",
        R"(``"tf32"`` rounds the factors to 10 bits of mantissa where the device multiplies such
 numbers faster (NVIDIA's tensor cores); ``"fp16"`` may do the same. ``"mixed"``: the plan that
 `clgpu_delegate.tune` with ``max_error`` has kept for this model and this device; ``"fp32"`` where
 there is none. A plan is also accepted itself: a `clgpu_delegate.PrecisionPlan`, or the path of its
 file, which ends in ``.json``.)"},
+      {"sums", "float",
+       one_of<bool>({{"float", false}, {"half", true}},
+                    [](Options& o, bool value) { o.half_sums = value; }),
+       "with precision fp16, mixed or a plan: whether products are added in float, or up to 32 at "
+       "a time in half and these sums in float, which GPUs of phones do at twice the rate",
+       R"(``"half"``: convolutions, FULLY_CONNECTED and BATCH_MATMUL have such kernels, which come first on
+Adreno, Mali and PowerVR; other devices take them if `clgpu_delegate.tune` finds them faster or ``engines``
+names them. `Node.sums` tells what each node adds. The error of a network is one to three times that of
+fp16 with float sums. A sum of 32 products beyond 65504 becomes infinite. With another precision, or on a device without half arithmetic, sums are float, and a note of `Delegate.explain` says
+so.)"},
       {"ops", "all",
        one_of<bool>({{"all", false}, {"core", true}},
                     [](Options& o, bool value) { o.core_only = value; }),

@@ -61,6 +61,7 @@ struct Options {
   Tuning tuning = Tuning::kAuto;
   bool half_io = false;       ///< with fp16: inputs and outputs are half on the device, too
   bool half_weights = false;  ///< without fp16: large weights are half on the device
+  bool half_sums = false;     ///< with fp16 and mixed: products are added in half, block by block
   passes::DynamicRange dynamic_range = passes::DynamicRange::kDequantize;
   passes::Experts experts = passes::Experts::kSparse;
   bool profile = false;  ///< events of every launch and transfer are recorded

@@ -87,6 +87,7 @@ struct OpKind {
   /// Small nodes of the kind that do not depend on each other are brought together, and one launch
   /// computes them (plan/bundles.hpp).
   bool bundled = false;
+  bool half_sums = false;      ///< it has kernels with half sums (Node::half_sums)
   Weights weights;
 };
 
@@ -100,6 +101,7 @@ struct Node {
   Epilogue epilogue;
   std::shared_ptr<const Tail> tail;  ///< null if its own arithmetic is all
   bool allows_tf32 = false;          ///< as Graph::allows_tf32, of this node alone
+  bool half_sums = false;            ///< its products may be added in half, block by block
   bool is_band = false;  ///< made by passes::stream_rows: some rows of a node of the model
   /// The node runs only if an element of this tensor is not 0 (NaN is not 0); -1: it always runs.
   /// Its outputs are undefined otherwise, and no element of them decides on a result: their readers

@@ -520,6 +520,7 @@ class Reader {
         kAlpha,
         kResidualAfter,
         kTf32,
+        kHalfSums,
         kBand,
         kOnlyIf,
         kTail,
@@ -530,6 +531,7 @@ class Reader {
                                       {"alpha", Fact::kAlpha},
                                       {"residual_after", Fact::kResidualAfter},
                                       {"tf32", Fact::kTf32},
+                                      {"half_sums", Fact::kHalfSums},
                                       {"band", Fact::kBand},
                                       {"only_if", Fact::kOnlyIf},
                                       {"tail", Fact::kTail}},
@@ -553,6 +555,9 @@ class Reader {
           break;
         case Fact::kTf32:
           node.allows_tf32 = true;
+          break;
+        case Fact::kHalfSums:
+          node.half_sums = true;
           break;
         case Fact::kBand:
           node.is_band = true;

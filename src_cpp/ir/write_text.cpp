@@ -249,6 +249,7 @@ class Writer {
     if (epilogue.alpha != 0.0F) text += " alpha=" + text_of(epilogue.alpha);
     if (epilogue.residual_after) text += " residual_after";
     if (node.allows_tf32) text += " tf32";
+    if (node.half_sums) text += " half_sums";
     if (node.is_band) text += " band";
     if (node.predicate >= 0) {
       text += " only_if(" + id_text(node.predicate);

@@ -29,11 +29,12 @@ struct PrecisionPlan {
   std::set<int> half;           ///< tensors that are stored as half where kFp16 would do so
   std::set<int> int8;           ///< constants that are stored as int8, a scale per output channel
   std::set<int> tf32;           ///< nodes with factors that may be rounded to TF32
+  std::set<int> half_sums;      ///< nodes whose products may be added in half
 };
 
 /// Reads the form in which options and the cache have a plan,
-/// "model=0a1b,error=0.001,half=3+7-12,int8=4,tf32=5": only the model has to be there. Nothing if
-/// the text has another form.
+/// "model=0a1b,error=0.001,half=3+7-12,int8=4,tf32=5,sums=5": only the model has to be there.
+/// Nothing if the text has another form.
 std::optional<PrecisionPlan> read_precision_plan(const std::string& text);
 
 /// "fp32", "fp16", "tf32", "mixed".
@@ -136,12 +137,19 @@ void choose_storage(ir::Graph& graph, Precision precision, bool half_io, bool ha
 /// read it. Runs after choose_storage.
 void bring_together(ir::Graph& graph);
 
+/// Sets Node::half_sums of a plan's nodes, and with `all` of every node, if it has kernels with
+/// half sums, and all factors of its products are stored as half or, where Graph::allows_half is
+/// set or they are constants within the range of half, may be read as half. Runs after
+/// choose_storage.
+void choose_sums(ir::Graph& graph, bool all, const PrecisionPlan* plan);
+
 /// How the passes rewrite a graph; see the passes above.
 struct PipelineOptions {
   Precision precision = Precision::kFp32;
   bool half_io = false;
   bool half_weights = false;
   bool half_carried = false;
+  bool half_sums = false;  ///< with kFp16 and kMixed: of all nodes that have them
   std::shared_ptr<const PrecisionPlan> plan{};  ///< with kMixed; null: none is known
   Separable separable = Separable::kWherePays;
   DynamicRange dynamic_range = DynamicRange::kDequantize;

@@ -61,6 +61,12 @@ const std::vector<Pass>& pipeline() {
                         o.plan.get());
        }},
       {"bring_together", [](G& graph, const O&, const D&) { bring_together(graph); }},
+      {"choose_sums",
+       [](G& graph, const O& o, const D&) {
+         const bool mixed = o.precision == Precision::kMixed;
+         const bool all = o.half_sums && (mixed || o.precision == Precision::kFp16);
+         choose_sums(graph, all, mixed ? o.plan.get() : nullptr);
+       }},
   };
   return passes;
 }

@@ -74,6 +74,7 @@ const Choices<Set>& settings() {
       {"half_io", sets(&passes::PipelineOptions::half_io)},
       {"half_weights", sets(&passes::PipelineOptions::half_weights)},
       {"half_carried", sets(&passes::PipelineOptions::half_carried)},
+      {"half_sums", sets(&passes::PipelineOptions::half_sums)},
       {"separable",
        [](Settings& s, const py::object& value) {
          s.options.separable = chosen<Separable>({{"never", Separable::kNever},

@@ -794,6 +794,45 @@ def test_nodes_of_a_plan_and_readers_of_half_images_may_round_factors():
     assert_stays(before, "allow_tf32", precision="tf32")  # the graph as a whole allows it
 
 
+# choose_sums
+
+
+def test_nodes_whose_factors_may_be_half_may_add_halves():
+    before = """
+    half
+    %0: float32[1, 6, 6, 4] tflite=5
+    %1: float32[4, 3, 3, 4] = const splat(1)
+    %2: float32[4, 3, 3, 4] = const splat(70000)
+    inputs %0
+    %3: float32[1, 6, 6, 4] tflite=6 = conv2d(%0, %1) op=CONV_2D node=0
+    %4: float32[1, 6, 6, 4] tflite=7 storage=float16 = conv2d(%3, %2) op=CONV_2D node=1
+    %5: float32[1, 6, 6, 4] tflite=8 = conv2d(%4, %1) op=CONV_2D node=2
+    %6: float32[1, 6, 6, 4] = unary(%5) {op=neg} op=NEG node=3
+    outputs %6
+    """
+    declined = 'step choose_sums declined node={} "sums stay float: {}"\n'
+    large = declined.format(1, "a constant is beyond the largest half")
+
+    def expected(graph: str, nodes: str, steps: str) -> str:
+        for node in nodes:
+            graph = graph.replace(f"node={node}", f"node={node} half_sums")
+        return graph + steps
+
+    assert_becomes(
+        before, "choose_sums", expected(before, "02", large), precision="fp16", half_sums=True
+    )
+    assert_stays(before, "choose_sums", precision="fp16")
+    assert_stays(before, "choose_sums", precision="fp32", half_sums=True)
+    # Where only listed tensors are half, an image that is float is no factor of a half product.
+    mixed = before.replace("    half\n", "", 1)
+    stored = declined.format(0, "an input is stored as float")
+    assert_becomes(
+        mixed, "choose_sums", expected(mixed, "2", stored), precision="mixed",
+        plan="model=0,sums=0+2-3",
+    )  # fmt: skip
+    assert_stays(mixed, "choose_sums", precision="mixed", plan="model=0,half=5-8")
+
+
 # quantize_weights
 
 WEIGHTS = """

@@ -333,6 +333,46 @@ def test_precision_whose_last_measurement_exceeds_the_bound_is_not_chosen(
     assert (plan.half, plan.int8, plan.error) == ((), (), 1e-6)
 
 
+@pytest.mark.parametrize("prefer", ["time", "memory"])
+def test_half_sums_are_taken_where_they_save_time(model, samples, monkeypatch, prefer):
+    devices = [d.index for d in clgpu_delegate.devices() if d.abilities().half_arithmetic]
+    if not devices:
+        pytest.skip("no device has half arithmetic")
+    own: dict[str, Any] = {"device": devices[0], "engines": {"conv2d": "quads|auto"}}
+    whole = mixing._Search._whole
+
+    def as_on_a_phone(self: Any, precision: str, numbers: Any) -> mixing._Whole:
+        measured = whole(self, precision, numbers)
+        nodes = [node for node in measured.explanation.nodes if node.family]
+        times = {n.index: 1 / (1 + (n.precision == "fp16") + n.adds_halves) for n in nodes}
+        return mixing._Whole(measured.error, measured.explanation, times)
+
+    def points(_self: Any, values: Any) -> list[clgpu_delegate.PrecisionPoint]:
+        return [
+            clgpu_delegate.PrecisionPoint(value, 1e-6, 3.0 - i, 100 - i)
+            for i, value in enumerate(values)
+        ]
+
+    monkeypatch.setattr(mixing._Search, "_whole", as_on_a_phone)
+    monkeypatch.setattr(mixing._Search, "_points", points)
+    plan = tune(model, samples, prefer=prefer, max_error=0.5, sums="half", **own)
+    if prefer == "memory":
+        assert plan.half_sums == ()
+        return
+    explained = clgpu_delegate.explain_model(model, precision=plan, **own)
+    adding = [node.index for node in explained.nodes if node.sums == "half"]
+    assert adding
+    assert plan.half_sums == tuple(adding)
+    assert {explained.nodes[i].precision for i in adding} == {"fp16"}
+    told = [change for change in plan.changes if change.kind == "sums"]
+    assert {node for change in told for node in change.nodes} == set(adding)
+    assert worst(model, samples, precision=plan, **own) < 0.5
+    data = plan.to_dict()
+    assert PrecisionPlan.from_dict(data) == plan
+    del data["half_sums"]  # as earlier versions wrote it
+    assert PrecisionPlan.from_dict(data).half_sums == ()
+
+
 def test_plan_that_may_be_all_of_fp16_has_its_rounded_factors():
     """An input of a model stays float, so its products are of TF32 numbers."""
     node = SimpleNamespace(index=3, op="CONV_2D", precision="tf32")

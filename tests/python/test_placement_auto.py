@@ -11,7 +11,7 @@ from tests.runtimes import make_interpreter, run_interpreter, run_reference
 
 GPU = {
     "units": 100,
-    "flops": [1e13, 2e14, 4e14, 8e14, 0, 0],
+    "flops": [1e13, 2e14, 4e14, 8e14, 0, 0, 2e13],
     "bytes": 1e12,
     "up_bytes": 1e10,
     "down_bytes": 1e10,
@@ -63,6 +63,14 @@ def test_tensor_cores_count_for_products_only():
         _cost([{**product, "kind": 2}])[0]
         == _cost([{**product, "kind": 2, "device_arithmetic": 0}])[0]
     )
+
+
+def test_half_sums_count_for_products_only():
+    product = {"flops": 1e12, "kind": 0, "device_arithmetic": 6}
+    floats = {**product, "device_arithmetic": 0}
+    assert 1.7 < _cost([floats])[0] / _cost([product])[0] < 2
+    assert _cost([{**product, "kind": 1}])[0] == _cost([{**floats, "kind": 1}])[0]
+    assert _cost([product])[1] == _cost([floats])[1]
 
 
 def test_the_cpu_is_fast_with_int8_and_slow_with_int16_and_groups():

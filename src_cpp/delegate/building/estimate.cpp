@@ -21,6 +21,10 @@ plan::DeviceRates device_rates(const Target& target) {
                       : info.dot8 != Dot8::kNone ? 4 * peaks.fma_flops
                                                  : peaks.fma_flops;
   rates.flops = {peaks.fma_flops, peaks.mma_tf32_flops, peaks.mma_f16_flops, int8};
+  // These GPUs pack two halves into a register. It is not measured: the kernel would have to be
+  // compiled for half.
+  if (info.is_mobile() && info.half_arithmetic)
+    rates.flops[static_cast<std::size_t>(plan::Arithmetic::kHalfSums)] = 2 * peaks.fma_flops;
   rates.bytes = peaks.copy_bytes;
   rates.up_bytes = peaks.upload_bytes;
   rates.down_bytes = peaks.download_bytes;

@@ -97,6 +97,7 @@ ir::Graph Partition::pass(ir::Graph graph, Level level) const {
     wanted.precision = options.precision;
     wanted.half_io = options.half_io;
     wanted.half_weights = options.half_weights;
+    wanted.half_sums = options.half_sums;
     wanted.plan = session_->mixed.plan;
     // Verification may ask for floats in one graph later.
     wanted.half_carried =
@@ -105,7 +106,7 @@ ir::Graph Partition::pass(ir::Graph graph, Level level) const {
   passes::run_pipeline(graph, wanted, state_->target.device());
   if (level >= Level::kExactSums) {
     graph.allows_tf32 = graph.allows_half = false;
-    for (ir::Node& node : graph.nodes) node.allows_tf32 = false;
+    for (ir::Node& node : graph.nodes) node.allows_tf32 = node.half_sums = false;
   }
   return graph;
 }

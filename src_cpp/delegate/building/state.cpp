@@ -20,6 +20,19 @@ Report State::report() const {
   for (const std::string& note : target.probed.notes) report.notes.push_back(note);
   if (target.options.precision == passes::Precision::kTf32 && !target.device().mma_tf32)
     report.notes.push_back("precision tf32 is fp32 here: the device has no TF32 products");
+  if (target.options.half_sums) {
+    using passes::Precision;
+    const Precision precision = target.options.precision;
+    const bool halves = precision == Precision::kFp16 || precision == Precision::kMixed;
+    if (!halves) {
+      report.notes.push_back(
+          std::string("sums are float: sums half has no effect with precision ") +
+          passes::name_of(precision) + "; use fp16, mixed or a plan");
+    } else if (!target.device().half_arithmetic) {
+      report.notes.push_back(
+          "sums half are float here: the device has no half arithmetic (cl_khr_fp16)");
+    }
+  }
   engines.tell_failing(report);
   for (std::size_t i = 0; i < report.partitions.size(); ++i) {
     if (const std::string& why = report.partitions[i].on_cpu; !why.empty())

@@ -122,6 +122,13 @@ void Comparison::judge(const plan::Choice& choice, std::size_t position, const R
   if (!engine || engine->why.empty()) return;
   const ir::Node& node = graph_.nodes[position];
   const std::string where = "node " + std::to_string(node.tflite_index) + " (" + node.op + ")";
+  // Other numbers may fit half sums: no other model is to do without the engine.
+  if (choice.adds_halves) {
+    if (suspects.hopeless.empty())
+      suspects.hopeless =
+          "half sums are off at " + where + " (" + engine->name + ": " + engine->why + ")";
+    return;
+  }
   std::vector<Suspects::Engine> wrong{*engine};
   // In the plan its tensors may have other types or storage.
   wrong.push_back({choice.engine, engine->name, engine->why});

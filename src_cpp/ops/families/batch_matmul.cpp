@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "ops/products/half_sums.hpp"
 #include "ops/products/matmul.hpp"
 #include "ops/products/tensor_gemm.hpp"
 #include "ops/shared/mobile.hpp"
@@ -195,6 +196,7 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
     auto& launch = add("quads", "batch_matmul/quads.cl", "batch_matmul_quads");
     launch.macro("ADJ_X", attrs.adj_x ? 1 : 0).macro("ADJ_Y", attrs.adj_y ? 1 : 0);
     set_mobile_range(launch, ceil_div(size.cols, 4), ceil_div(size.rows, 4), size.count, device);
+    if (takes_half_sums(node, device)) list.insert(list.end() - 1, half_form(list.back()));
   };
   if (device.is_mobile()) add_quads();
   // Tiles of a few rows or columns would be mostly empty.
@@ -241,6 +243,7 @@ const Family kBatchMatmulFamily = [] {
   family.core = true;
   family.import = import;
   family.infer = infer;
+  family.half_sums = true;
   family.candidates = candidates;
   family.allows_quantized = true;
   family.flops = flops;

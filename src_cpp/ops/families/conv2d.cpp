@@ -248,6 +248,7 @@ const Family kConv2dFamily = [] {
   family.core = true;
   family.import = import_convolution<tfl::ConvParams, /*channel_axis=*/0>;
   family.infer = infer;
+  family.half_sums = true;
   family.candidates = candidates;
   family.allows_quantized = true;
   family.narrow_weights = true;

@@ -94,6 +94,7 @@ const Family kDepthwiseConv2dFamily = [] {
   family.core = true;
   family.import = import_convolution<tfl::DepthwiseConvParams, /*channel_axis=*/3>;
   family.infer = infer;
+  family.half_sums = true;
   family.candidates = candidates;
   family.allows_quantized = true;
   family.narrow_weights = true;

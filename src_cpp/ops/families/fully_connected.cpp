@@ -412,6 +412,7 @@ const Family kFullyConnectedFamily = [] {
   family.core = true;
   family.import = import;
   family.infer = infer;
+  family.half_sums = true;
   family.candidates = candidates;
   family.allows_quantized = true;
   family.narrow_weights = true;

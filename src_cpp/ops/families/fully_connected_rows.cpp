@@ -1,5 +1,6 @@
 // FULLY_CONNECTED as a convolution with rows as its pixels.
 #include "ops/families/fully_connected.hpp"
+#include "ops/products/half_sums.hpp"
 #include "ops/products/pairs.hpp"
 #include "ops/products/quads.hpp"
 
@@ -73,7 +74,7 @@ std::vector<kernel::Candidate> quads(const NodeContext& node, const Products& si
     candidate.launches.push_back(launch);
     result.push_back(std::move(candidate));
   }
-  return result;
+  return with_half_forms(node, device, std::move(result));
 }
 
 }  // namespace clgpu::ops::fully_connected

@@ -220,6 +220,7 @@ const Family kTransposeConvFamily = [] {
   family.core = true;
   family.import = import;
   family.infer = infer;
+  family.half_sums = true;
   family.candidates = candidates;
   family.allows_quantized = true;
   family.rows = &kRows;

@@ -29,8 +29,11 @@ constexpr Efficiency kGpuEfficiency{0.35, 0.1, 0.05};
 // The fraction that remains with tensor cores and other instructions that wait for their operands.
 constexpr double kWaiting = 0.5;
 
+// ... and with half sums, which are added to floats after every block.
+constexpr double kBlocks = 0.9;
+
 // Speed of the products of the CPU's kernels relative to floats, by Arithmetic.
-constexpr std::array<double, kArithmetics> kCpuProducts{1, 1, 1, 2, 0.01, 0.06};
+constexpr std::array<double, kArithmetics> kCpuProducts{1, 1, 1, 2, 0.01, 0.06, 1};
 // Seconds that the runtime spends on every node; with threads, it also wakes them.
 constexpr double kCpuNode = 1e-6, kCpuThreads = 2e-6;
 // A number of threads gives this power of it as speed-up.
@@ -110,6 +113,8 @@ Load load_of(const ir::Graph& graph, const Plan& plan, const DeviceInfo& device,
     node.cpu_bytes *= family.stock_passes;
     if (first_int8) {
       node.device_arithmetic = Arithmetic::kInt8;
+    } else if (choice.adds_halves) {
+      node.device_arithmetic = Arithmetic::kHalfSums;
     } else if (half && device.mma_f16) {
       node.device_arithmetic = Arithmetic::kHalf;
     } else if (ir::allows_tf32(graph, source) && device.mma_tf32) {
@@ -148,7 +153,8 @@ Cost cost_of(const Load& load, const DeviceRates& device, const CpuRates& cpu) {
     const double special = device.flops[static_cast<std::size_t>(node.device_arithmetic)];
     const bool special_rate =
         product && node.device_arithmetic != Arithmetic::kFloat && special > 0;
-    double flops = special_rate ? special * kWaiting : device.flops[0];
+    const double share = node.device_arithmetic == Arithmetic::kHalfSums ? kBlocks : kWaiting;
+    double flops = special_rate ? special * share : device.flops[0];
     const double busy =
         device.is_cpu ? node.groups / device.units : node.items / (device.units * kBusyItems);
     flops *= efficiency.of(node.kind) * std::min(1.0, std::max(busy, 1e-6));

@@ -13,10 +13,11 @@ namespace clgpu::plan {
 
 using Kind = ops::WorkKind;
 
-/// Factors of products. The last two are only for the CPU: the runtimes have simple loops for
-/// int16, and for grouped convolutions.
-enum class Arithmetic : int { kFloat, kTf32, kHalf, kInt8, kInt16, kGroups };
-constexpr std::size_t kArithmetics = 6;
+/// Factors of products. kHalf is that of tensor cores, kHalfSums that of half sums without them.
+/// kInt16 and kGroups are only for the CPU: the runtimes have simple loops for int16, and for
+/// grouped convolutions.
+enum class Arithmetic : int { kFloat, kTf32, kHalf, kInt8, kInt16, kGroups, kHalfSums };
+constexpr std::size_t kArithmetics = 7;
 
 /// The work of one node in an inference.
 struct NodeLoad {

@@ -1,6 +1,7 @@
 // Engine `implicit_gemm`: a product of matrices, tiled through local memory and registers; the left
 // one (im2col) is read from the image on the fly. For int8 its elements are words of four channels.
 #include "ops/families/conv2d/convolution.hpp"
+#include "ops/products/half_sums.hpp"
 
 namespace clgpu::ops::conv2d {
 namespace {
@@ -114,7 +115,7 @@ std::vector<kernel::Candidate> implicit_gemms(const Convolution& conv, std::size
 }
 
 std::vector<kernel::Candidate> half_gemms(const Convolution& conv) {
-  if (!conv.device.has_half || conv.image_storage() != DType::kF16) return {};
+  if (!takes_half_sums(conv.node, conv.device)) return {};
   return gemms(conv, 1, TileArith::kHalf);
 }
 

@@ -3,6 +3,7 @@
 #include "ops/products/quads.hpp"
 
 #include "ops/families/conv2d/convolution.hpp"
+#include "ops/products/half_sums.hpp"
 
 namespace clgpu::ops::conv2d {
 
@@ -31,7 +32,7 @@ std::vector<kernel::Candidate> quads(const Convolution& conv) {
     candidate.launches.push_back(launch);
     result.push_back(std::move(candidate));
   }
-  return result;
+  return with_half_forms(conv.node, conv.device, std::move(result));
 }
 
 }  // namespace clgpu::ops::conv2d

@@ -3,12 +3,13 @@
 #include <algorithm>
 
 #include "ops/families/conv2d/convolution.hpp"
+#include "ops/products/half_sums.hpp"
 #include "ops/shared/mobile.hpp"
 
 namespace clgpu::ops::conv2d {
 namespace {
 
-constexpr std::int64_t kFloat = sizeof(float);
+constexpr std::int64_t kFloat = sizeof(float);  // of an element of m
 
 /// F(tile x tile, 3x3).
 struct Transform {
@@ -30,9 +31,10 @@ std::int64_t tiles(const Convolution& conv, int tile) {
 
 class WinogradQuads {
  public:
-  /// `images`: operands that can be images are read as images.
-  WinogradQuads(const Convolution& conv, const Transform& transform, bool images)
-      : conv_(conv), transform_(transform), images_(images) {
+  /// `images`: operands that can be images are read as images. `factors`: type of u and v; half
+  /// means half sums.
+  WinogradQuads(const Convolution& conv, const Transform& transform, bool images, DType factors)
+      : conv_(conv), transform_(transform), images_(images), factors_(factors) {
     planes_ = std::int64_t{transform.alpha} * transform.alpha;
     tiles_h_ = ceil_div(conv.out_h, transform.tile);
     tiles_w_ = ceil_div(conv.out_w, transform.tile);
@@ -45,18 +47,22 @@ class WinogradQuads {
         {conv.device.max_object_bytes, conv.device.global_bytes / 16, std::uint64_t{INT32_MAX}});
     rows_ = std::min(tile_rows_, static_cast<std::int64_t>(most) / row_bytes);
     u_image_ =
-        images && reads_as_image(planes_ * panels_ * panel_ * conv.in_c, DType::kF32, conv.device);
-    v_image_ = images && reads_as_image(scratch_elements(conv.in_c), DType::kF32, conv.device);
+        images && reads_as_image(planes_ * panels_ * panel_ * conv.in_c, factors_, conv.device);
+    v_image_ = images && reads_as_image(scratch_elements(conv.in_c), factors_, conv.device);
     m_image_ = images && reads_as_image(scratch_elements(conv.out_c), DType::kF32, conv.device);
   }
 
   /// None if a single row of tiles is too large.
   std::optional<kernel::Candidate> candidate() const {
     if (rows_ == 0) return {};
-    const std::string name = std::string(transform_.name) + (images_ ? "_image" : "");
+    const bool half = factors_ == DType::kF16;
+    const std::string name =
+        std::string(transform_.name) + (images_ ? "_image" : "") + (half ? "_half" : "");
     kernel::Candidate result{name, {filters()}, {}};
-    result.scratch = {{planes_ * panels_ * panel_ * conv_.in_c * kFloat},
-                      {scratch_elements(conv_.in_c) * kFloat},
+    result.adds_halves = half;
+    const auto size = static_cast<std::int64_t>(size_of(factors_));
+    result.scratch = {{planes_ * panels_ * panel_ * conv_.in_c * size},
+                      {scratch_elements(conv_.in_c) * size},
                       {scratch_elements(conv_.out_c) * kFloat}};
     for (std::int64_t row = 0; row < tile_rows_; row += rows_) {
       const std::int64_t rows = std::min(rows_, tile_rows_ - row);
@@ -81,7 +87,7 @@ class WinogradQuads {
   kernel::Launch filters() const {
     kernel::Launch launch = make("conv2d/winograd_filter.cl", "conv2d_winograd_filter");
     launch.macro("PANEL", panel_).macro("PAD", 4);
-    launch.type("SRC_T", conv_.node.input(kWeights).storage).type("DST_T", DType::kF32);
+    launch.type("SRC_T", conv_.node.input(kWeights).storage).type("DST_T", factors_);
     const std::int64_t elements = panels_ * conv_.in_c * panel_;
     launch.src(kWeights).scratch_out(0).i32(elements).i32(conv_.in_c).i32(conv_.in_c);
     launch.i32(conv_.out_c).i32(conv_.filter_h).i32(conv_.filter_w);
@@ -93,7 +99,7 @@ class WinogradQuads {
     kernel::Launch launch = make("conv2d/winograd_input_quads.cl", "conv2d_winograd_input_quads");
     const ir::Tensor& src = conv_.node.input(kImage);
     const bool as_image = images_ && reads_as_image(src, conv_.device);
-    launch.type("SRC_T", src.storage).type("DST_T", DType::kF32);
+    launch.type("SRC_T", src.storage).type("DST_T", factors_);
     launch.macro("SRC_KIND", kind_of(as_image));
     set_border(launch, conv_.geometry);
     as_image ? launch.src_image(kImage, src.storage) : launch.src(kImage);
@@ -109,11 +115,12 @@ class WinogradQuads {
     const bool two =
         ceil_div(quads, 2) * ceil_div(tiles, 4) * planes_ >= items_to_fill(conv_.device);
     kernel::Launch launch("conv2d/winograd_product_quads.cl", "conv2d_winograd_product_quads");
-    launch.type("V_T", DType::kF32).type("U_T", DType::kF32).type("M_T", DType::kF32);
+    launch.type("V_T", factors_).type("U_T", factors_).type("M_T", DType::kF32);
+    if (factors_ == DType::kF16) launch.macro("BLOCK", kHalfBlock);
     launch.macro("OV", two ? 2 : 1).macro("PANEL", panel_);
     launch.macro("V_KIND", kind_of(v_image_)).macro("U_KIND", kind_of(u_image_));
-    push_scratch(launch, 1, v_image_);
-    push_scratch(launch, 0, u_image_);
+    push_scratch(launch, 1, v_image_, factors_);
+    push_scratch(launch, 0, u_image_, factors_);
     launch.scratch_out(2).i32(tiles).i32(planes_).i32(conv_.in_c / 4).i32(quads).i32(panels_);
     set_mobile_range(launch, ceil_div(quads, two ? 2 : 1), ceil_div(tiles, 4), planes_,
                      conv_.device);
@@ -125,20 +132,21 @@ class WinogradQuads {
     launch.type("SRC_T", DType::kF32).macro("SRC_KIND", kind_of(m_image_));
     launch.macro("ALIGNED", result_layout(conv_.node).aligned(4) ? 1 : 0);
     set_result_types(launch, conv_.node, kBias);
-    push_scratch(launch, 2, m_image_);
+    push_scratch(launch, 2, m_image_, DType::kF32);
     conv_.push_result(launch).i32(conv_.out_c / 4).i32(tiles_h_).i32(tiles_w_).i32(row);
     launch.i32(tiles).i32(conv_.out_h).i32(conv_.out_w).i32(conv_.out_c);
     set_mobile_range(launch, conv_.out_c / 4, tiles, transform_.tile, conv_.device);
     return launch;
   }
 
-  static void push_scratch(kernel::Launch& launch, int index, bool image) {
-    image ? launch.scratch_image(index, DType::kF32) : launch.scratch_in(index);
+  static void push_scratch(kernel::Launch& launch, int index, bool image, DType type) {
+    image ? launch.scratch_image(index, type) : launch.scratch_in(index);
   }
 
   const Convolution& conv_;
   const Transform transform_;
   const bool images_;
+  const DType factors_;
   std::int64_t planes_, tiles_h_, tiles_w_, tile_rows_;
   std::int64_t panel_, panels_;
   std::int64_t rows_;  ///< of tiles at a time
@@ -153,13 +161,19 @@ std::vector<kernel::Candidate> winograd_quads(const Convolution& conv) {
   constexpr int kSmall = 5;
   const bool small = std::min(conv.out_h, conv.out_w) < kSmall;
   std::vector<kernel::Candidate> result;
-  for (const Transform& transform : {small ? kF2 : kF4, small ? kF4 : kF2}) {
+  const auto add = [&](const Transform& transform, DType factors) {
     for (const bool images : {true, false}) {
       if (images && !conv.device.prefers_images()) continue;
-      if (auto found = WinogradQuads(conv, transform, images).candidate()) {
+      if (auto found = WinogradQuads(conv, transform, images, factors).candidate()) {
         result.push_back(*found);
       }
     }
+  };
+  // The transforms of F(4x4, 3x3) multiply roundings to half by about ten, those of F(2x2, 3x3) by
+  // two; at twice the rate it saves as many products.
+  if (takes_half_sums(conv.node, conv.device)) add(kF2, DType::kF16);
+  for (const Transform& transform : {small ? kF2 : kF4, small ? kF4 : kF2}) {
+    add(transform, DType::kF32);
     if (!conv.device.is_mobile()) break;
   }
   return result;

@@ -1,5 +1,6 @@
 // Engine `quads`, for mobile GPUs.
 #include "ops/families/depthwise_conv2d/depthwise.hpp"
+#include "ops/products/half_sums.hpp"
 #include "ops/shared/mobile.hpp"
 
 namespace clgpu::ops::depthwise_conv2d {
@@ -49,11 +50,11 @@ std::vector<kernel::Candidate> quads(const NodeContext& node, const DeviceInfo& 
   std::vector<kernel::Candidate> result{quads_of(node, device, best, images)};
   // Not every driver can create an image from every buffer.
   if (images.any()) result.push_back(quads_of(node, device, best, {}));
-  if (!device.is_mobile()) return result;
+  if (!device.is_mobile()) return with_half_forms(node, device, std::move(result));
   for (const int pixels : {4, 2, 1}) {
     if (pixels != best) result.push_back(quads_of(node, device, pixels, images));
   }
-  return result;
+  return with_half_forms(node, device, std::move(result));
 }
 
 }  // namespace clgpu::ops::depthwise_conv2d

@@ -2,13 +2,15 @@
 #include <algorithm>
 
 #include "ops/families/transpose_conv/transpose_conv.hpp"
+#include "ops/products/half_sums.hpp"
 #include "ops/shared/mobile.hpp"
 
 namespace clgpu::ops::transpose_conv {
 
 namespace {
 
-kernel::Candidate quads_of(const NodeContext& node, const DeviceInfo& device, bool as_image) {
+kernel::Candidate quads_of(const NodeContext& node, const DeviceInfo& device, bool as_image,
+                           DType weights_type) {
   constexpr int kPanel = 16;  // channels of work-items side by side, which read one line of weights
   const auto& attrs = node.attrs<TransposeConvAttrs>();
   const ir::Tensor& src = node.input(attrs.image);
@@ -27,7 +29,7 @@ kernel::Candidate quads_of(const NodeContext& node, const DeviceInfo& device, bo
   const int panel = static_cast<int>(std::min<std::int64_t>(kPanel, 4 * vectors));
   const bool four = src.shape[3] % 4 == 0;
   const bool aligned = dst[3] % 4 == 0 && result_layout(node).aligned(4);
-  const auto packed = pack_weights(node, kWeights, 1, panel, DType::kF32);
+  const auto packed = pack_weights(node, kWeights, 1, panel, weights_type);
   const bool image = as_image && four && reads_as_image(src, device);
   const std::int64_t weights =
       packed.scratch.bytes / static_cast<std::int64_t>(size_of(packed.storage));
@@ -55,10 +57,18 @@ kernel::Candidate quads_of(const NodeContext& node, const DeviceInfo& device, bo
 }  // namespace
 
 std::vector<kernel::Candidate> quads(const NodeContext& node, const DeviceInfo& device) {
-  std::vector<kernel::Candidate> result{quads_of(node, device, false)};
   // Not every driver can create an image from every buffer.
-  const ir::Tensor& src = node.input(node.attrs<TransposeConvAttrs>().image);
-  if (reads_as_image(src, device)) result.insert(result.begin(), quads_of(node, device, true));
+  const bool image = reads_as_image(node.input(node.attrs<TransposeConvAttrs>().image), device);
+  std::vector<kernel::Candidate> result;
+  const auto add = [&](DType weights) {
+    if (image) result.push_back(quads_of(node, device, true, weights));
+    result.push_back(quads_of(node, device, false, weights));
+  };
+  if (takes_half_sums(node, device)) {
+    add(DType::kF16);
+    for (kernel::Candidate& candidate : result) candidate = half_form(std::move(candidate));
+  }
+  add(DType::kF32);
   return result;
 }
 
