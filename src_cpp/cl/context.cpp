@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <sstream>
+#include <tuple>
+#include <vector>
 
 #include "base/sha256.hpp"
 
@@ -42,16 +44,60 @@ std::shared_ptr<Context> Context::adopt(const Device& device, cl_context handle)
   return contexts->emplace(device.id, context).first->second;
 }
 
-Context::Context(const Device& device, cl_context handle) : device_(device) {
+// Leaked on purpose: memory may outlive its context.
+Context::Shared& Context::shared_of(cl_device_id device) {
+  static auto* mutex = new std::mutex;
+  static auto* all = new std::map<cl_device_id, Shared>;
+  const std::lock_guard<std::mutex> lock(*mutex);
+  return (*all)[device];
+}
+
+std::shared_ptr<Context> Context::sharing(const Device& device, const GlContext& gl) {
+  if (!device.info.has_extension("cl_khr_gl_sharing")) {
+    throw DeviceError(device.info.name +
+                      " cannot share buffers and textures with OpenGL: it does not list "
+                      "cl_khr_gl_sharing; create the delegate without OpenGL, and copy");
+  }
+  using Key = std::tuple<cl_device_id, void*, void*>;
+  static auto* mutex = new std::mutex;
+  static auto* contexts = new std::map<Key, std::weak_ptr<Context>>;
+  const std::lock_guard<std::mutex> lock(*mutex);
+  std::weak_ptr<Context>& known = (*contexts)[{device.id, gl.display, gl.context}];
+  std::shared_ptr<Context> context = known.lock();
+  if (context != nullptr) return context;
+  try {
+    context = std::make_shared<Context>(device, nullptr, &gl);
+  } catch (const OpenCLError& error) {
+    throw DeviceError(device.info.name +
+                      " cannot share buffers and textures with this OpenGL context (" +
+                      error.what() +
+                      "); the context must exist, be current in this thread, and be of the same "
+                      "GPU");
+  }
+  known = context;
+  return context;
+}
+
+Context::Context(const Device& device, cl_context handle, const GlContext* gl)
+    : device_(device), shares_gl_(gl != nullptr), shared_(shared_of(device.id)) {
   if (handle != nullptr && api().clRetainContext != nullptr) {
     check(api().clRetainContext(handle), "clRetainContext", device.info.name);
     context_ = {api(), handle};
   } else {
-    constexpr std::intptr_t kContextPlatform = 0x1084;
-    const std::intptr_t properties[] = {kContextPlatform,
-                                        reinterpret_cast<std::intptr_t>(device.platform), 0};
+    std::vector<std::intptr_t> properties{CL_CONTEXT_PLATFORM,
+                                          reinterpret_cast<std::intptr_t>(device.platform)};
+    if (gl != nullptr) {
+      const bool is_egl = gl->system == GlContext::System::kEgl;
+      for (const std::intptr_t value :
+           {CL_GL_CONTEXT_KHR, reinterpret_cast<std::intptr_t>(gl->context),
+            is_egl ? CL_EGL_DISPLAY_KHR : CL_GLX_DISPLAY_KHR,
+            reinterpret_cast<std::intptr_t>(gl->display)})
+        properties.push_back(value);
+    }
+    properties.push_back(0);
     cl_int code = CL_SUCCESS;
-    context_ = {api(), api().clCreateContext(properties, 1, &device.id, nullptr, nullptr, &code)};
+    context_ = {api(), api().clCreateContext(properties.data(), 1, &device.id, nullptr, nullptr,
+                                             &code)};
     check(code, "clCreateContext", device.info.name);
   }
   // The number is the version of our own format of the stored data.
@@ -78,7 +124,7 @@ Memory Context::create_buffer(std::size_t bytes, const std::string& what, bool h
   if (code != CL_SUCCESS)
     throw OpenCLError("clCreateBuffer", code, what + " of " + std::to_string(bytes) + " bytes");
   ++counters().objects_created;
-  return {std::move(buffer), usage_, bytes};
+  return {std::move(buffer), shared_.usage, bytes};
 }
 
 MemHandle Context::create_sub_buffer(const Memory& buffer, std::size_t offset, std::size_t bytes,

@@ -58,8 +58,16 @@ struct FirstLaunch {
   std::string mark;     ///< in the row of the program once it was launched
 };
 
+/// An OpenGL context as its window system knows it.
+struct GlContext {
+  enum class System { kEgl, kGlx };
+  System system;
+  void* display;  ///< EGLDisplay or Display*
+  void* context;  ///< EGLContext or GLXContext
+};
+
 /// Thread-safe. Lives until the process ends: the last 128 programs stay built when no delegate is
-/// left.
+/// left. Those that share objects with OpenGL live as long as their owners.
 class Context {
  public:
   struct Program;
@@ -72,8 +80,14 @@ class Context {
   /// The context of a device, which is `handle` of the application if there is none yet.
   static std::shared_ptr<Context> adopt(const Device& device, cl_context handle);
 
-  /// With a context of the application, or a new one. Throws OpenCLError.
-  explicit Context(const Device& device, cl_context handle = nullptr);
+  /// A context that shares buffers and textures with an OpenGL context; one per device and OpenGL
+  /// context. Throws DeviceError if the device cannot.
+  static std::shared_ptr<Context> sharing(const Device& device, const GlContext& gl);
+
+  /// With a context of the application, or a new one, which may share objects with OpenGL. Throws
+  /// OpenCLError.
+  explicit Context(const Device& device, cl_context handle = nullptr,
+                   const GlContext* gl = nullptr);
 
   const Device& device() const { return device_; }
   const Api& api() const { return *device_.api; }
@@ -82,6 +96,7 @@ class Context {
   const std::string& identity() const { return identity_; }
   /// For interfaces that exchange OpenCL objects.
   cl_context handle() const { return context_.get(); }
+  bool shares_gl() const { return shares_gl_; }
 
   /// An in-order queue; with `profiling`, its events tell when they started and ended.
   QueueHandle create_queue(bool profiling = false);
@@ -109,7 +124,7 @@ class Context {
   /// Whether commands of this context can wait for the event.
   bool has(cl_event event) const;
   /// Of all buffers of this process on this device.
-  Usage& usage() { return usage_; }
+  Usage& usage() { return shared_.usage; }
   /// A new kernel object; each launch has one, because kernel objects hold arguments. The first use
   /// creates the program, from a binary in the store or from its source. `variant` distinguishes
   /// launch sizes for which a driver may compile the kernel again. Adds the program to `used`.
@@ -128,7 +143,7 @@ class Context {
   /// To be held while kernels run whose work-groups wait for each other: two of them at a time
   /// could each keep the other's groups from the device.
   std::unique_lock<std::mutex> whole_device() {
-    return std::unique_lock<std::mutex>(whole_device_);
+    return std::unique_lock<std::mutex>(shared_.whole_device);
   }
   /// For tests: releases all unused programs, as in a new process.
   void forget_programs();
@@ -149,11 +164,19 @@ class Context {
   void compile(Program& program, const ProgramSource& source);
   std::string binary(cl_program program) const;
 
+  // Of all contexts of a device.
+  struct Shared {
+    std::mutex whole_device;
+    Usage usage;
+  };
+  static Shared& shared_of(cl_device_id device);
+
   const Device& device_;
   ContextHandle context_;
-  std::mutex mutex_, whole_device_;
+  const bool shares_gl_;
+  std::mutex mutex_;
   std::string identity_;
-  Usage usage_;
+  Shared& shared_;
   Programs programs_;
   std::uint64_t uses_ = 0;
 };

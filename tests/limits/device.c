@@ -51,7 +51,7 @@ cl_int clGetPlatformInfo(void* platform, cl_uint what, size_t size, void* value,
       platform, what, size, value, needed);
 }
 
-/* Of the profile's extensions those that the real device has, too. */
+/* Of the profile's extensions those that the real device has, too, and those that are emulated. */
 static const char* extensions(Info info, void* device) {
   static __thread char list[4096];
   char real_ones[8192] = " ", wanted[4096];
@@ -65,6 +65,7 @@ static const char* extensions(Info info, void* device) {
     snprintf(word, sizeof word, " %s ", name);
     if (strstr(real_ones, word) != NULL) strcat(strcat(list, name), " ");
   }
+  if (fact("EMULATED") != NULL) strcat(list, fact("EMULATED"));
   return list;
 }
 
