@@ -168,20 +168,20 @@ using ProgramNotify = void(CLGPU_CL_CALL*)(cl_program, void*);
   X(cl_int, clFinish, (cl_command_queue))
 
 // For buffers and events of applications; null in a library that lacks them.
-#define CLGPU_CL_OPTIONAL_FUNCTIONS(X)                                                            \
-  X(cl_int, clGetMemObjectInfo, (cl_mem, cl_uint, std::size_t, void*, std::size_t*))              \
-  X(cl_int, clGetImageInfo, (cl_mem, cl_uint, std::size_t, void*, std::size_t*))                  \
-  X(cl_int, clRetainMemObject, (cl_mem))                                                          \
-  X(cl_int, clGetEventInfo, (cl_event, cl_uint, std::size_t, void*, std::size_t*))                \
-  X(cl_int, clRetainContext, (cl_context))                                                        \
-  X(void*, clGetExtensionFunctionAddressForPlatform, (cl_platform_id, const char*))               \
-  X(cl_mem, clCreateFromGLBuffer, (cl_context, cl_bitfield, cl_uint, cl_int*))                    \
-  X(cl_mem, clCreateFromGLTexture, (cl_context, cl_bitfield, cl_uint, cl_int, cl_uint, cl_int*))  \
-  X(cl_int, clEnqueueAcquireGLObjects,                                                            \
-    (cl_command_queue, cl_uint, const cl_mem*, cl_uint, const cl_event*, cl_event*))              \
-  X(cl_int, clEnqueueReleaseGLObjects,                                                            \
-    (cl_command_queue, cl_uint, const cl_mem*, cl_uint, const cl_event*, cl_event*))              \
-  X(cl_mem, clImportMemoryARM,                                                                    \
+#define CLGPU_CL_OPTIONAL_FUNCTIONS(X)                                                           \
+  X(cl_int, clGetMemObjectInfo, (cl_mem, cl_uint, std::size_t, void*, std::size_t*))             \
+  X(cl_int, clGetImageInfo, (cl_mem, cl_uint, std::size_t, void*, std::size_t*))                 \
+  X(cl_int, clRetainMemObject, (cl_mem))                                                         \
+  X(cl_int, clGetEventInfo, (cl_event, cl_uint, std::size_t, void*, std::size_t*))               \
+  X(cl_int, clRetainContext, (cl_context))                                                       \
+  X(void*, clGetExtensionFunctionAddressForPlatform, (cl_platform_id, const char*))              \
+  X(cl_mem, clCreateFromGLBuffer, (cl_context, cl_bitfield, cl_uint, cl_int*))                   \
+  X(cl_mem, clCreateFromGLTexture, (cl_context, cl_bitfield, cl_uint, cl_int, cl_uint, cl_int*)) \
+  X(cl_int, clEnqueueAcquireGLObjects,                                                           \
+    (cl_command_queue, cl_uint, const cl_mem*, cl_uint, const cl_event*, cl_event*))             \
+  X(cl_int, clEnqueueReleaseGLObjects,                                                           \
+    (cl_command_queue, cl_uint, const cl_mem*, cl_uint, const cl_event*, cl_event*))             \
+  X(cl_mem, clImportMemoryARM,                                                                   \
     (cl_context, cl_bitfield, const std::intptr_t*, void*, std::size_t, cl_int*))
 
 /// Function pointers of one loaded library. Lives until the process ends.

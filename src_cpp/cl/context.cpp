@@ -96,8 +96,8 @@ Context::Context(const Device& device, cl_context handle, const GlContext* gl)
     }
     properties.push_back(0);
     cl_int code = CL_SUCCESS;
-    context_ = {api(), api().clCreateContext(properties.data(), 1, &device.id, nullptr, nullptr,
-                                             &code)};
+    context_ = {api(),
+                api().clCreateContext(properties.data(), 1, &device.id, nullptr, nullptr, &code)};
     check(code, "clCreateContext", device.info.name);
   }
   // The number is the version of our own format of the stored data.

@@ -15,8 +15,8 @@ HardwareBufferApi load() {
   std::string why;
   void* const library = open_library(kLibrary, why);
   if (library == nullptr) {
-    throw DeviceError("this system has no AHardwareBuffers, which Android has from version 8.0 on: " +
-                      why);
+    throw DeviceError(
+        "this system has no AHardwareBuffers, which Android has from version 8.0 on: " + why);
   }
   const auto find = [&](const char* name) {
     void* const address = dlsym(library, name);

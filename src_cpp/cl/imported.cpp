@@ -77,16 +77,19 @@ void Imported::import(AHardwareBuffer* buffer) {
   is_image_ = desc.format != kBlob;
   has_alpha_ = desc.format != kRgbx8888;
   if (is_image_ && info.image_buffer_texels == 0) {
-    throw DeviceError(info.name + " has no images: only AHardwareBuffers of the format BLOB can be "
-                                  "imported");
+    throw DeviceError(info.name +
+                      " has no images: only AHardwareBuffers of the format BLOB can be "
+                      "imported");
   }
   api.acquire(buffer);
   kept_ = buffer;
   cl_int code = CL_SUCCESS;
-  object_ = {context_->api(),
-             is_arm ? import_arm(buffer, code) : import_qcom(buffer, desc, code)};
+  object_ = {context_->api(), is_arm ? import_arm(buffer, code) : import_qcom(buffer, desc, code)};
   if (code != CL_SUCCESS || !object_) {
-    refuse(what_, is_arm ? "clImportMemoryARM" : is_image_ ? "clCreateImage" : "clCreateBuffer",
+    refuse(what_,
+           is_arm      ? "clImportMemoryARM"
+           : is_image_ ? "clCreateImage"
+                       : "clCreateBuffer",
            code,
            is_image_ ? "it must be allocated with the usage GPU_SAMPLED_IMAGE (and "
                        "GPU_COLOR_OUTPUT if it receives an output)"
@@ -114,8 +117,7 @@ cl_mem Imported::import_arm(AHardwareBuffer* buffer, cl_int& code) const {
 cl_mem Imported::import_qcom(AHardwareBuffer* buffer, const HardwareBufferDesc& desc,
                              cl_int& code) const {
   constexpr cl_bitfield kFlags = CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR | CL_MEM_EXT_HOST_PTR_QCOM;
-  const bool is_coherent =
-      context_->device().info.has_extension("cl_qcom_ext_host_ptr_iocoherent");
+  const bool is_coherent = context_->device().info.has_extension("cl_qcom_ext_host_ptr_iocoherent");
   cl_mem_ahardwarebuffer_host_ptr host{
       CL_MEM_ANDROID_AHARDWAREBUFFER_HOST_PTR_QCOM,
       is_coherent ? CL_MEM_HOST_IOCOHERENT_QCOM : CL_MEM_HOST_WRITEBACK_QCOM, buffer};
@@ -162,10 +164,11 @@ std::shared_ptr<const Imported> Imported::gl_texture(std::shared_ptr<Context> co
   cl_int code = CL_SUCCESS;
   made->object_ = {in.api(), call(in.handle(), CL_MEM_READ_WRITE, target, level, texture, &code)};
   if (code != CL_SUCCESS || !made->object_) {
-    refuse(made->what_, "clCreateFromGLTexture", code,
-           "it must be a complete GL_TEXTURE_2D of the OpenGL context that the delegate shares, and "
-           "that context must be current; GL_TEXTURE_EXTERNAL_OES must be drawn into such a texture "
-           "first");
+    refuse(
+        made->what_, "clCreateFromGLTexture", code,
+        "it must be a complete GL_TEXTURE_2D of the OpenGL context that the delegate shares, and "
+        "that context must be current; GL_TEXTURE_EXTERNAL_OES must be drawn into such a texture "
+        "first");
   }
   ++counters().objects_created;
   made->is_gl_ = made->is_image_ = true;
@@ -195,16 +198,16 @@ void Imported::describe_image() {
 
 void Imported::acquire(const QueueHandle& queue) const {
   if (!is_gl_) return;
-  const auto call = needed(*context_, context_->api().clEnqueueAcquireGLObjects,
-                           "clEnqueueAcquireGLObjects");
+  const auto call =
+      needed(*context_, context_->api().clEnqueueAcquireGLObjects, "clEnqueueAcquireGLObjects");
   const cl_mem object = object_.get();
   check(call(queue.get(), 1, &object, 0, nullptr, nullptr), "clEnqueueAcquireGLObjects", what_);
 }
 
 void Imported::release(const QueueHandle& queue) const {
   if (!is_gl_) return;
-  const auto call = needed(*context_, context_->api().clEnqueueReleaseGLObjects,
-                           "clEnqueueReleaseGLObjects");
+  const auto call =
+      needed(*context_, context_->api().clEnqueueReleaseGLObjects, "clEnqueueReleaseGLObjects");
   const cl_mem object = object_.get();
   check(call(queue.get(), 1, &object, 0, nullptr, nullptr), "clEnqueueReleaseGLObjects", what_);
 }

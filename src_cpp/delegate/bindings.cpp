@@ -161,10 +161,10 @@ class BoundLoan : public Loan {
     if (tflite.data == nullptr)
       throw Error("tensor " + std::to_string(tensor) + " has no memory on the host");
     if (lent->is_input) {
-      cl::check(device_->api().clEnqueueReadBuffer(queue_.get(), lent->binding->buffer(),
-                                                   cl::CL_TRUE, 0, tflite.bytes, tflite.data, 0,
-                                                   nullptr, nullptr),
-                "clEnqueueReadBuffer", lent->memory().what());
+      cl::check(
+          device_->api().clEnqueueReadBuffer(queue_.get(), lent->binding->buffer(), cl::CL_TRUE, 0,
+                                             tflite.bytes, tflite.data, 0, nullptr, nullptr),
+          "clEnqueueReadBuffer", lent->memory().what());
       cl::counters().bytes_down += tflite.bytes;
     }
     lent->is_mapped = true;
@@ -242,7 +242,8 @@ std::shared_ptr<Bindings::Graph> Bindings::only_graph() {
     }
     if (only != nullptr) {
       throw Error(
-          "the delegate serves several interpreters; memory can be bound to the tensors of its only "
+          "the delegate serves several interpreters; memory can be bound to the tensors of its "
+          "only "
           "one: create a delegate for each interpreter");
     }
     only = graph;
@@ -262,10 +263,11 @@ Bindings::Tensor& Bindings::find(Graph& graph, int tensor) {
   std::vector<std::string> names;
   for (const auto& [index, known] : graph.tensors)
     names.push_back(std::to_string(index) + " '" + known.name + "'");
-  throw Error("tensor " + std::to_string(tensor) +
-              " cannot be bound: it is no input or output of a partition on the device, or nodes on "
-              "the CPU use it, too; tensors that can be bound: " +
-              (names.empty() ? "none" : join(names)));
+  throw Error(
+      "tensor " + std::to_string(tensor) +
+      " cannot be bound: it is no input or output of a partition on the device, or nodes on "
+      "the CPU use it, too; tensors that can be bound: " +
+      (names.empty() ? "none" : join(names)));
 }
 
 std::shared_ptr<Bindings::Binding> Bindings::make(Graph& graph, const Tensor& tensor,
@@ -297,8 +299,9 @@ void Bindings::bind(int tensor, std::shared_ptr<const Imported> memory, const Sc
   if (memory->is_image()) {
     check_image(name, known.type, known.dims, *memory);
     if (known.is_read && known.is_written) {
-      throw Error(name + " is between two partitions, where an image of 8 bits would lose digits; "
-                         "bind a buffer");
+      throw Error(name +
+                  " is between two partitions, where an image of 8 bits would lose digits; "
+                  "bind a buffer");
     }
     if (!std::isfinite(scaling.scale) || !std::isfinite(scaling.offset) || scaling.scale == 0) {
       throw Error("scale is " + std::to_string(scaling.scale) + " and offset " +

@@ -15,8 +15,8 @@
 
 namespace clgpu::delegate {
 
-/// The lender of interpreters whose application binds memory, for the main graph of one interpreter.
-/// Thread-safe.
+/// The lender of interpreters whose application binds memory, for the main graph of one
+/// interpreter. Thread-safe.
 class Bindings : public Lender {
  public:
   /// Of images: element = scale * channel + offset.

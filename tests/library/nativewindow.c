@@ -28,8 +28,7 @@ int AHardwareBuffer_allocate(const Desc* desc, AHardwareBuffer** buffer) {
   made->desc = *desc;
   /* Rows of images are padded. */
   made->desc.stride = desc->format == kBlob ? desc->width : (desc->width + 15) / 16 * 16;
-  made->bytes =
-      desc->format == kBlob ? desc->width : (size_t)4 * made->desc.stride * desc->height;
+  made->bytes = desc->format == kBlob ? desc->width : (size_t)4 * made->desc.stride * desc->height;
   made->memory = aligned_alloc(kPage, (made->bytes + kPage - 1) / kPage * kPage);
   memset(made->memory, 0, made->bytes);
   made->references = 1;

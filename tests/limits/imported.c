@@ -1,8 +1,8 @@
 /* Memory of other interfaces: AHardwareBuffers, by ARM's and by Qualcomm's extension, and OpenGL's
- * objects. LIMITS_EMULATED lists the extensions; the objects are the real library's, over the memory
- * of the AHardwareBuffer, or over what the test has registered as an OpenGL object. It refuses what
- * drivers refuse: buffers without the usage that they need, descriptions that do not fit, OpenGL's
- * objects in other contexts, and uses of them that are not acquired. */
+ * objects. LIMITS_EMULATED lists the extensions; the objects are the real library's, over the
+ * memory of the AHardwareBuffer, or over what the test has registered as an OpenGL object. It
+ * refuses what drivers refuse: buffers without the usage that they need, descriptions that do not
+ * fit, OpenGL's objects in other contexts, and uses of them that are not acquired. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <string.h>
@@ -42,7 +42,8 @@ enum { kBlob = 0x21 };
 #define USAGE_SAMPLED_IMAGE ((uint64_t)1 << 8)
 #define USAGE_DATA_BUFFER ((uint64_t)1 << 24)
 
-/* The memory of an AHardwareBuffer that the device may use, and its description; NULL if it may not. */
+/* The memory of an AHardwareBuffer that the device may use, and its description; NULL if it may
+ * not. */
 static void* memory_of(void* buffer, Desc* desc) {
   void* library = dlopen("libnativewindow.so", RTLD_NOW | RTLD_LOCAL);
   void* memory = NULL;
@@ -191,9 +192,9 @@ void* clCreateContext(const intptr_t* properties, cl_uint n, const void* devices
   rest[count] = 0;
   if (shares != displays) return refuse(error, CL_INVALID_PROPERTY);
   if (shares != 0 && !emulates("cl_khr_gl_sharing")) return refuse(error, CL_INVALID_PROPERTY);
-  void* made = REAL(void*, clCreateContext,
-                    (const void*, cl_uint, const void*, void*, void*, cl_int*))(
-      count > 0 ? rest : NULL, n, devices, notify, user, error);
+  void* made =
+      REAL(void*, clCreateContext, (const void*, cl_uint, const void*, void*, void*, cl_int*))(
+          count > 0 ? rest : NULL, n, devices, notify, user, error);
   if (made == NULL || shares == 0) return made;
   pthread_mutex_lock(&mutex);
   for (int i = 0; i < kMost; ++i) {
@@ -351,5 +352,5 @@ void* clGetExtensionFunctionAddressForPlatform(void* platform, const char* name)
     return address;
   }
   return REAL(void*, clGetExtensionFunctionAddressForPlatform, (void*, const char*))(platform,
-                                                                                    name);
+                                                                                     name);
 }

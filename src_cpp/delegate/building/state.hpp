@@ -23,7 +23,8 @@ class State {
       : target(std::move(chosen), gl) {}
 
   const Target target;
-  const std::shared_ptr<Bindings> bindings = std::make_shared<Bindings>(target.context, target.store);
+  const std::shared_ptr<Bindings> bindings =
+      std::make_shared<Bindings>(target.context, target.store);
   /// Null if all tensors are TfLiteTensor::data. To be set before the runtime uses the delegate.
   std::shared_ptr<Lender> lender = bindings;
   Verdicts verdicts;  ///< of placement="measured"

@@ -71,8 +71,7 @@ std::shared_ptr<clgpu::delegate::State> state_of(const TfLiteDelegate* tflite) {
 // `tell(state)` returns the text to write.
 template <class Tell>
 char* json_of(const TfLiteDelegate* tflite, char** error, Tell tell) noexcept {
-  return told<char>(error,
-                    [&] { return needed_copy_of(clgpu::to_json(tell(*state_of(tflite)))); });
+  return told<char>(error, [&] { return needed_copy_of(clgpu::to_json(tell(*state_of(tflite)))); });
 }
 
 using Memory = std::shared_ptr<const clgpu::cl::Imported>;
