@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -234,12 +235,9 @@ class BoundLoan : public Loan {
 
 std::shared_ptr<Bindings::Graph> Bindings::only_graph() {
   std::shared_ptr<Graph> only;
-  for (auto it = graphs_.begin(); it != graphs_.end();) {
-    const std::shared_ptr<Graph> graph = it->second.lock();
-    if (graph == nullptr) {
-      it = graphs_.erase(it);
-      continue;
-    }
+  for (const auto& [context, known] : graphs_) {
+    const std::shared_ptr<Graph> graph = known.lock();
+    if (graph == nullptr) continue;
     if (only != nullptr) {
       throw Error(
           "the delegate serves several interpreters; memory can be bound to the tensors of its "
@@ -247,7 +245,6 @@ std::shared_ptr<Bindings::Graph> Bindings::only_graph() {
           "one: create a delegate for each interpreter");
     }
     only = graph;
-    ++it;
   }
   if (only == nullptr) {
     throw Error(
@@ -327,6 +324,8 @@ void Bindings::unbind(int tensor) {
 std::shared_ptr<void> Bindings::enter(TfLiteContext& context, bool is_main) {
   if (!is_main) return nullptr;
   const std::lock_guard<std::mutex> lock(mutex_);
+  for (auto it = graphs_.begin(); it != graphs_.end();)
+    it = it->second.expired() ? graphs_.erase(it) : std::next(it);
   std::weak_ptr<Graph>& known = graphs_[&context];
   std::shared_ptr<Graph> graph = known.lock();
   if (graph == nullptr) known = graph = std::make_shared<Graph>();

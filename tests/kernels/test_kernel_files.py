@@ -176,7 +176,11 @@ ASSEMBLED = {
     "common/chain_stage.cl": ROOT / "src_cpp" / "kernel" / "chain.cpp",
     "common/predicate.cl": ROOT / "src_cpp" / "kernel" / "sources.cpp",
 }
-LAUNCHERS = {"device": "runtime", "pixels": "runtime", "predicate": "plan"}  # of kernels that are not a family's
+LAUNCHERS = {
+    "device": "runtime",
+    "pixels": "runtime",
+    "predicate": "plan",
+}  # of kernels that are not a family's
 
 
 def launchers(name: str) -> list[Path]:

@@ -83,6 +83,7 @@ direct.invoke()
 assert (result.array.view(np.float32).reshape(x.shape) == copying(x)).all()
 delegate.bind(direct.y, None)
 assert result.references == 1
+assert layer.limits_imported() == 0
 result.array[:] = 7
 assert (direct(x) == copying(x)).all()
 assert (result.array == 7).all()
@@ -143,6 +144,7 @@ for _ in range(3):
 delegate.bind(direct.x, None)
 release(memory)
 assert frame.references == 1
+assert layer.limits_imported() == 0
 """
 
 
@@ -252,6 +254,9 @@ direct.invoke()
 assert (result.view(np.float32).reshape(1, 6, 8, 3)
         == copying((frame[..., :3] / np.float32(64) - 2)[np.newaxis])).all()
 assert layer.limits_gl_acquires() == layer.limits_gl_releases() == 10
+assert layer.limits_imported() == 3
+release(image)
+assert layer.limits_imported() == 2
 
 # The same context serves two delegates.
 other = Delegate(gl=GL_CONTEXT)
@@ -275,6 +280,33 @@ with refused("another device or OpenGL context"):
     third = Model(model(), plain)
     plain.bind(third.x, x)
 """
+
+
+CONVOLUTION = """
+m = ModelMaker()
+weights = m.constant(rng.standard_normal((8, 1, 1, 8)).astype(np.float32))
+bias = m.constant(np.zeros(8, np.float32))
+x = m.input("x", (1, 6, 6, 8))
+m.output(m.op("CONV_2D", [x, weights, bias], (1, 6, 6, 8), padding=1, stride_w=1, stride_h=1))
+delegate = Delegate()
+direct, copying = Model(m.build(), delegate), Model(m.build(), Delegate())
+frame = HardwareBuffer(4 * 288)
+memory = delegate.hardware_buffer(frame)
+delegate.bind(direct.x, memory)
+for _ in range(2):
+    x = rng.standard_normal((1, 6, 6, 8), np.float32)
+    frame.array[:] = x.view(np.uint8).ravel()
+    direct.invoke()
+    assert (direct.interpreter.get_tensor(direct.y) == copying(x)).all()
+delegate.bind(direct.x, None)
+release(memory)
+assert (frame.references, layer.limits_imported(), layer.limits_kept_by_parts()) == (1, 0, 0)
+"""
+
+
+@pytest.mark.parametrize("profile", IMPORTING)
+def test_kernels_read_bound_buffers_as_images_too(run, profile):
+    run(profile, CONVOLUTION)
 
 
 @pytest.mark.parametrize("profile", IMPORTING)

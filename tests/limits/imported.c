@@ -57,10 +57,35 @@ static void* memory_of(void* buffer, Desc* desc) {
   return code == 0 ? memory : NULL;
 }
 
+enum { kMost = 64 };
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static void* imported[kMost]; /* objects that live */
+
+static void* note(void* object) {
+  pthread_mutex_lock(&mutex);
+  for (int i = 0; object != NULL && i < kMost; ++i) {
+    if (imported[i] != NULL) continue;
+    imported[i] = object;
+    break;
+  }
+  pthread_mutex_unlock(&mutex);
+  return keep(object, 0, NULL);
+}
+
+/* For tests: the imported objects that live. */
+cl_uint limits_imported(void) {
+  cl_uint count = 0;
+  pthread_mutex_lock(&mutex);
+  for (int i = 0; i < kMost; ++i) count += imported[i] != NULL;
+  pthread_mutex_unlock(&mutex);
+  return count;
+}
+
 static void* buffer_over(void* context, void* memory, size_t bytes, cl_int* error) {
   void* made = REAL(void*, clCreateBuffer, (void*, cl_ulong, size_t, void*, cl_int*))(
       context, 1 | CL_MEM_USE_HOST_PTR, bytes, memory, error);
-  return keep(made, 0, NULL);
+  return note(made);
 }
 
 static void* image_over(void* context, void* memory, size_t width, size_t height, size_t pitch,
@@ -75,7 +100,7 @@ static void* image_over(void* context, void* memory, size_t width, size_t height
   void* made = REAL(void*, clCreateImage,
                     (void*, cl_ulong, const void*, const cl_image_desc*, void*, cl_int*))(
       context, 1 | CL_MEM_USE_HOST_PTR, format, &desc, memory, error);
-  return keep(made, 0, NULL);
+  return note(made);
 }
 
 enum { kUnormInt8 = 0x10D2, kFloat = 0x10DE };
@@ -126,9 +151,8 @@ void* import_qualcomm(void* context, cl_ulong flags, size_t bytes, const cl_imag
 
 /* OpenGL. */
 
-enum { kMost = 64, kTexture2d = 0x0DE1 };
+enum { kTexture2d = 0x0DE1 };
 
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static void* contexts[kMost]; /* that share with the emulated OpenGL context */
 static struct {
   cl_uint name;
@@ -207,12 +231,14 @@ void* clCreateContext(const intptr_t* properties, cl_uint n, const void* devices
 }
 
 static void* share(void* object) {
+  pthread_mutex_lock(&mutex);
   for (int i = 0; object != NULL && i < kMost; ++i) {
     if (shared[i].object != NULL) continue;
     shared[i].object = object;
     shared[i].acquired = 0;
     break;
   }
+  pthread_mutex_unlock(&mutex);
   return object;
 }
 
@@ -232,10 +258,7 @@ static void* create(void* context, cl_uint name, int is_texture, cl_int* error) 
 
 void* clCreateFromGLBuffer(void* context, cl_ulong flags, cl_uint name, cl_int* error) {
   (void)flags;
-  pthread_mutex_lock(&mutex);
-  void* made = create(context, name, 0, error);
-  pthread_mutex_unlock(&mutex);
-  return made;
+  return create(context, name, 0, error);
 }
 
 void* clCreateFromGLTexture(void* context, cl_ulong flags, cl_uint target, cl_int level,
@@ -243,10 +266,7 @@ void* clCreateFromGLTexture(void* context, cl_ulong flags, cl_uint target, cl_in
   (void)flags;
   if (target != kTexture2d) return refuse(error, CL_INVALID_VALUE);
   if (level != 0) return refuse(error, CL_INVALID_MIP_LEVEL);
-  pthread_mutex_lock(&mutex);
-  void* made = create(context, name, 1, error);
-  pthread_mutex_unlock(&mutex);
-  return made;
+  return create(context, name, 1, error);
 }
 
 static cl_int change(cl_uint n, void* const* objects, int acquired) {
@@ -316,6 +336,7 @@ void forget_shared(void* object) {
     shared[i].acquired = 0;
   }
   for (int i = 0; i < kMost; ++i) {
+    if (imported[i] == object) imported[i] = NULL;
     if (arguments[i].object == object) arguments[i].kernel = arguments[i].object = NULL;
   }
   pthread_mutex_unlock(&mutex);
