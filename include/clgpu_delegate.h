@@ -38,6 +38,7 @@ extern "C" {
 #endif
 
 struct TfLiteDelegate;
+struct AHardwareBuffer;
 
 /* One option, such as {"precision", "fp16"}. */
 typedef struct clgpu_delegate_option {
@@ -83,6 +84,27 @@ CLGPU_DELEGATE_API struct TfLiteDelegate* clgpu_delegate_create(
 CLGPU_DELEGATE_API char* clgpu_delegate_find_device(const clgpu_delegate_option* options,
                                                     size_t count, char** error);
 
+/* The window system of an OpenGL context. */
+enum { CLGPU_DELEGATE_EGL = 1, CLGPU_DELEGATE_GLX = 2 };
+
+/* An OpenGL context. */
+typedef struct clgpu_delegate_gl {
+  int window_system; /* CLGPU_DELEGATE_EGL or CLGPU_DELEGATE_GLX */
+  void* display;     /* EGLDisplay, or Display* of GLX */
+  void* context;     /* EGLContext or GLXContext */
+} clgpu_delegate_gl;
+
+/*
+ * As clgpu_delegate_create(), for a delegate to whose tensors buffers and textures of an OpenGL
+ * context can be bound. The OpenGL context must be current in the calling thread, and must outlive
+ * the delegate and its interpreters.
+ *
+ * Returns NULL also if the device does not list cl_khr_gl_sharing, or if its driver does not share
+ * with this context. `*error` says which; clgpu_delegate_create() still works then.
+ */
+CLGPU_DELEGATE_API struct TfLiteDelegate* clgpu_delegate_create_with_gl(
+    const clgpu_delegate_option* options, size_t count, const clgpu_delegate_gl* gl, char** error);
+
 /*
  * Destroys a delegate of this library, after the interpreters that use it. NULL is accepted. A
  * pointer that is not a delegate of this library, or was destroyed before, is not touched, and a
@@ -120,6 +142,82 @@ CLGPU_DELEGATE_API char* clgpu_delegate_explain_json(struct TfLiteDelegate* dele
  * an error; one that has not run an inference yet is not.
  */
 CLGPU_DELEGATE_API char* clgpu_delegate_profile_json(struct TfLiteDelegate* delegate, char** error);
+
+/*
+ * Memory of the application that OpenCL uses without a copy: a buffer, which holds the bytes of a
+ * tensor as on the host, or an image of 8-bit pixels, which is converted.
+ */
+typedef struct clgpu_delegate_memory clgpu_delegate_memory;
+
+/*
+ * Imports an AHardwareBuffer of one layer: of the format BLOB as a buffer, of R8G8B8A8_UNORM or
+ * R8G8B8X8_UNORM as an image. The driver must list cl_arm_import_memory_android_hardware_buffer or
+ * cl_qcom_android_ahardwarebuffer_host_ptr. The library holds a reference to the AHardwareBuffer
+ * until clgpu_delegate_release_memory(), and longer while it is bound.
+ *
+ * Returns NULL with a sentence in `*error`, as above, if the driver lacks the extensions or refuses
+ * the buffer. The delegate is as before, and the application can copy between the locked buffer and
+ * the tensor.
+ */
+CLGPU_DELEGATE_API clgpu_delegate_memory* clgpu_delegate_import_hardware_buffer(
+    struct TfLiteDelegate* delegate, struct AHardwareBuffer* buffer, char** error);
+
+/*
+ * Imports an OpenGL buffer, or a level of a GL_TEXTURE_2D with the internal format GL_RGBA8, as an
+ * image, for a delegate of clgpu_delegate_create_with_gl(). `buffer` and `texture` are OpenGL's
+ * names, `target` is GL_TEXTURE_2D. The OpenGL context must be current in the calling thread. The
+ * OpenGL object must outlive the memory, and must not get another size or format meanwhile.
+ *
+ * Return NULL with a sentence in `*error`, as above.
+ */
+CLGPU_DELEGATE_API clgpu_delegate_memory* clgpu_delegate_import_gl_buffer(
+    struct TfLiteDelegate* delegate, unsigned buffer, char** error);
+CLGPU_DELEGATE_API clgpu_delegate_memory* clgpu_delegate_import_gl_texture(
+    struct TfLiteDelegate* delegate, unsigned target, int level, unsigned texture, char** error);
+
+/*
+ * How the channels of an image, 0 to 255, become elements of a tensor, and the reverse:
+ * element = scale * channel + offset. Integers are rounded to the nearest, and clamped to the range
+ * of their type.
+ */
+typedef struct clgpu_delegate_scaling {
+  float scale; /* not 0 */
+  float offset;
+} clgpu_delegate_scaling;
+
+/*
+ * Binds memory to a tensor of the main graph of the delegate's only interpreter: from the next
+ * inference on, an input has its value from there, and an output is written there instead of to the
+ * interpreter's tensor. `tensor` is its index in the model, as in
+ * TfLiteInterpreterInputTensorIndices() and Interpreter::inputs(). To be called after the
+ * interpreter has allocated its tensors, and not during an inference. Binding other memory replaces
+ * it, which costs some microseconds, so frames may take turns; NULL gives the tensor its own memory
+ * again.
+ *
+ * - The tensor is an input or output of nodes on the device, and no node on the CPU uses it.
+ * - A buffer has at least as many bytes as the tensor.
+ * - An image has the width and height of a tensor [1, height, width, 3 or 4] of the type float32,
+ *   uint8 or int8. With three channels, alpha is not read, and is written as 255. `scaling` says how
+ *   to convert; NULL stands for {1, 0}. It is not used for buffers.
+ * - Inputs must be complete before the inference starts: wait for the fence of the camera's frame,
+ *   unlock what AHardwareBuffer_lock() has locked, call glFinish() after OpenGL has drawn. Outputs
+ *   are complete when the inference has ended. Between two inferences the delegate does not use the
+ *   memory: OpenGL's objects are acquired and released in each.
+ * - What was bound stays bound after clgpu_delegate_release_memory(), until it is replaced, the
+ *   interpreter ends or its tensors are resized to another size than the memory's: then inferences
+ *   fail with a sentence until other memory is bound.
+ *
+ * Returns 1; or 0 with a sentence in `*error`, as above, and nothing has changed.
+ */
+CLGPU_DELEGATE_API int clgpu_delegate_bind(struct TfLiteDelegate* delegate, int tensor,
+                                           clgpu_delegate_memory* memory,
+                                           const clgpu_delegate_scaling* scaling, char** error);
+
+/*
+ * Ends the application's use of imported memory. NULL is accepted. A pointer that is not memory of
+ * this library, or was released before, is not touched, and a line in the log says so.
+ */
+CLGPU_DELEGATE_API void clgpu_delegate_release_memory(clgpu_delegate_memory* memory);
 
 /*
  * Frees a text that a function of this library has returned or put into `*error`; NULL is accepted.

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+struct AHardwareBuffer;
 struct TfLiteDelegate;
 struct TfLiteTensor;
 
@@ -115,13 +116,19 @@ struct RuntimeContext {
   int (*get_buffer_type)(void* buffer, int* type);
   void* get_tensor_type;
   int (*get_buffer_size)(void* buffer, std::size_t* bytes);
-  void* packed_size_and_offset[2];
+  void* get_packed_size;
+  /// Fails if the buffer has none.
+  int (*get_buffer_offset)(void* buffer, std::size_t* offset);
   /// Waits for the buffer's event.
   int (*lock_buffer)(void* buffer, void** data, int mode);
   int (*unlock_buffer)(void* buffer);
   void* get_host_memory;
   int (*get_opencl_memory)(void* buffer, void** memory);
-  void* other_memory[5];
+  void* get_gl_memory;
+  void* get_custom_memory;
+  int (*get_hardware_buffer)(void* buffer, AHardwareBuffer** hardware_buffer);
+  void* get_dma_memory;
+  void* get_fast_rpc_memory;
   int (*has_event)(void* buffer, bool* has);
   int (*get_event)(void* buffer, void** event);
   /// Takes the event.
@@ -206,9 +213,11 @@ static_assert(offsetof(RuntimeContext, create_buffer) == 168);
 static_assert(offsetof(RuntimeContext, destroy_buffer) == 176);
 static_assert(offsetof(RuntimeContext, get_buffer_type) == 184);
 static_assert(offsetof(RuntimeContext, get_buffer_size) == 200);
+static_assert(offsetof(RuntimeContext, get_buffer_offset) == 216);
 static_assert(offsetof(RuntimeContext, lock_buffer) == 224);
 static_assert(offsetof(RuntimeContext, unlock_buffer) == 232);
 static_assert(offsetof(RuntimeContext, get_opencl_memory) == 248);
+static_assert(offsetof(RuntimeContext, get_hardware_buffer) == 272);
 static_assert(offsetof(RuntimeContext, has_event) == 296);
 static_assert(offsetof(RuntimeContext, get_event) == 304);
 static_assert(offsetof(RuntimeContext, set_event) == 312);

@@ -44,6 +44,10 @@ struct DeviceInfo {
   bool mma_s8 = false;           ///< ... and with int8 operands
   Dot8 dot8 = Dot8::kNone;
 
+  /// Whether the driver lists an extension of this name.
+  bool has_extension(const std::string& wanted) const {
+    return (" " + extensions + " ").find(" " + wanted + " ") != std::string::npos;
+  }
   bool is_cpu() const { return type == DeviceType::kCpu; }
   bool is(GpuFamily family) const { return gpu.family == family; }
   bool is_mobile() const {

@@ -82,8 +82,10 @@ struct cl_buffer_region {
   std::size_t origin, size;
 };
 
-constexpr cl_uint CL_RGBA = 0x10B5, CL_HALF_FLOAT = 0x10DD, CL_FLOAT = 0x10DE,
+constexpr cl_uint CL_RGBA = 0x10B5, CL_UNORM_INT8 = 0x10D2, CL_HALF_FLOAT = 0x10DD,
+                  CL_FLOAT = 0x10DE, CL_MEM_OBJECT_IMAGE2D = 0x10F1,
                   CL_MEM_OBJECT_IMAGE1D_BUFFER = 0x10F6;
+constexpr cl_uint CL_IMAGE_FORMAT = 0x1110, CL_IMAGE_WIDTH = 0x1114, CL_IMAGE_HEIGHT = 0x1115;
 
 struct cl_image_format {
   cl_uint order, type;
@@ -94,6 +96,24 @@ struct cl_image_desc {
   std::size_t width, height, depth, array_size, row_pitch, slice_pitch;
   cl_uint mip_levels, samples;
   cl_mem object;  ///< the buffer of an image over one
+};
+
+// cl_khr_gl_sharing: properties of a context.
+constexpr std::intptr_t CL_GL_CONTEXT_KHR = 0x2008, CL_EGL_DISPLAY_KHR = 0x2009,
+                        CL_GLX_DISPLAY_KHR = 0x200A;
+
+// cl_arm_import_memory_android_hardware_buffer
+constexpr std::intptr_t CL_IMPORT_TYPE_ARM = 0x40B2,
+                        CL_IMPORT_TYPE_ANDROID_HARDWARE_BUFFER_ARM = 0x41E2;
+constexpr std::size_t CL_IMPORT_MEMORY_WHOLE_ALLOCATION_ARM = SIZE_MAX;
+
+// cl_qcom_android_ahardwarebuffer_host_ptr
+constexpr cl_bitfield CL_MEM_EXT_HOST_PTR_QCOM = 1U << 29;
+constexpr cl_uint CL_MEM_ANDROID_AHARDWAREBUFFER_HOST_PTR_QCOM = 0x4119,
+                  CL_MEM_HOST_WRITEBACK_QCOM = 0x40A5, CL_MEM_HOST_IOCOHERENT_QCOM = 0x40A9;
+struct cl_mem_ahardwarebuffer_host_ptr {
+  cl_uint allocation_type, host_cache_policy;
+  void* buffer;
 };
 
 using ContextNotify = void(CLGPU_CL_CALL*)(const char*, const void*, std::size_t, void*);
@@ -157,13 +177,23 @@ using ProgramNotify = void(CLGPU_CL_CALL*)(cl_program, void*);
 
 // For buffers and events of applications, and queues of a priority; null in a library that lacks
 // them.
-#define CLGPU_CL_OPTIONAL_FUNCTIONS(X)                                               \
-  X(cl_command_queue, clCreateCommandQueueWithProperties,                            \
-    (cl_context, cl_device_id, const cl_ulong*, cl_int*))                            \
-  X(cl_int, clGetMemObjectInfo, (cl_mem, cl_uint, std::size_t, void*, std::size_t*)) \
-  X(cl_int, clRetainMemObject, (cl_mem))                                             \
-  X(cl_int, clGetEventInfo, (cl_event, cl_uint, std::size_t, void*, std::size_t*))   \
-  X(cl_int, clRetainContext, (cl_context))
+#define CLGPU_CL_OPTIONAL_FUNCTIONS(X)                                                           \
+  X(cl_command_queue, clCreateCommandQueueWithProperties,                                        \
+    (cl_context, cl_device_id, const cl_ulong*, cl_int*))                                        \
+  X(cl_int, clGetMemObjectInfo, (cl_mem, cl_uint, std::size_t, void*, std::size_t*))             \
+  X(cl_int, clGetImageInfo, (cl_mem, cl_uint, std::size_t, void*, std::size_t*))                 \
+  X(cl_int, clRetainMemObject, (cl_mem))                                                         \
+  X(cl_int, clGetEventInfo, (cl_event, cl_uint, std::size_t, void*, std::size_t*))               \
+  X(cl_int, clRetainContext, (cl_context))                                                       \
+  X(void*, clGetExtensionFunctionAddressForPlatform, (cl_platform_id, const char*))              \
+  X(cl_mem, clCreateFromGLBuffer, (cl_context, cl_bitfield, cl_uint, cl_int*))                   \
+  X(cl_mem, clCreateFromGLTexture, (cl_context, cl_bitfield, cl_uint, cl_int, cl_uint, cl_int*)) \
+  X(cl_int, clEnqueueAcquireGLObjects,                                                           \
+    (cl_command_queue, cl_uint, const cl_mem*, cl_uint, const cl_event*, cl_event*))             \
+  X(cl_int, clEnqueueReleaseGLObjects,                                                           \
+    (cl_command_queue, cl_uint, const cl_mem*, cl_uint, const cl_event*, cl_event*))             \
+  X(cl_mem, clImportMemoryARM,                                                                   \
+    (cl_context, cl_bitfield, const std::intptr_t*, void*, std::size_t, cl_int*))
 
 /// Function pointers of one loaded library. Lives until the process ends.
 struct Api {

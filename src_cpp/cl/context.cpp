@@ -5,6 +5,7 @@
 #include <sstream>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "base/sha256.hpp"
 #include "cl/compile_process.hpp"
@@ -56,11 +57,6 @@ struct Context::Shared {
 
 namespace {
 
-bool lists(const DeviceInfo& info, const char* extension) {
-  return (" " + info.extensions + " ").find(std::string(" ") + extension + " ") !=
-         std::string::npos;
-}
-
 const char* word(Level level) {
   switch (level) {
     case Level::kLow:
@@ -90,15 +86,34 @@ std::vector<std::intptr_t> hints(Level priority, Level performance) {
   return properties;
 }
 
+// The properties of cl_khr_gl_sharing, in pairs.
+std::vector<std::intptr_t> properties_of(const GlContext& gl) {
+  const bool is_egl = gl.system == GlContext::System::kEgl;
+  return {CL_GL_CONTEXT_KHR, reinterpret_cast<std::intptr_t>(gl.context),
+          is_egl ? CL_EGL_DISPLAY_KHR : CL_GLX_DISPLAY_KHR,
+          reinterpret_cast<std::intptr_t>(gl.display)};
+}
+
 ContextHandle make_context(const Device& device, const std::vector<std::intptr_t>& hints,
-                           cl_int& code) {
+                           const std::vector<std::intptr_t>& others, cl_int& code) {
   std::vector<std::intptr_t> properties{CL_CONTEXT_PLATFORM,
                                         reinterpret_cast<std::intptr_t>(device.platform)};
   properties.insert(properties.end(), hints.begin(), hints.end());
+  properties.insert(properties.end(), others.begin(), others.end());
   properties.push_back(0);
   const cl_context made =
       device.api->clCreateContext(properties.data(), 1, &device.id, nullptr, nullptr, &code);
   return {*device.api, made};
+}
+
+Level level_of(const DeviceInfo& info, Level asked, const char* extension) {
+  return info.has_extension(extension) ? asked : Level::kDefault;
+}
+
+// Of the contexts and of what they share.
+std::mutex& contexts_mutex() {
+  static auto* mutex = new std::mutex;
+  return *mutex;
 }
 
 }  // namespace
@@ -113,10 +128,9 @@ std::shared_ptr<Context> Context::adopt(const Device& device, cl_context handle)
 
 std::shared_ptr<Context> Context::find(const Device& device, const ContextOptions& options,
                                        cl_context handle) {
-  static auto* mutex = new std::mutex;
   static auto* contexts =
       new std::map<std::pair<cl_device_id, ContextOptions>, std::shared_ptr<Context>>;
-  const std::lock_guard<std::mutex> lock(*mutex);
+  const std::lock_guard<std::mutex> lock(contexts_mutex());
   const std::pair key(device.id, options);
   const auto known = contexts->find(key);
   if (known != contexts->end()) return known->second;
@@ -124,9 +138,39 @@ std::shared_ptr<Context> Context::find(const Device& device, const ContextOption
   return contexts->emplace(key, context).first->second;
 }
 
+std::shared_ptr<Context> Context::sharing(const Device& device, const GlContext& gl,
+                                          const ContextOptions& options) {
+  if (!device.info.has_extension("cl_khr_gl_sharing")) {
+    throw DeviceError(device.info.name +
+                      " cannot share buffers and textures with OpenGL: it does not list "
+                      "cl_khr_gl_sharing; create the delegate without OpenGL, and copy");
+  }
+  using Key = std::tuple<cl_device_id, void*, void*, ContextOptions>;
+  static auto* contexts = new std::map<Key, std::weak_ptr<Context>>;
+  const std::lock_guard<std::mutex> lock(contexts_mutex());
+  std::weak_ptr<Context>& known = (*contexts)[{device.id, gl.display, gl.context, options}];
+  std::shared_ptr<Context> context = known.lock();
+  if (context != nullptr) return context;
+  try {
+    context.reset(new Context(device, options, nullptr, &gl));
+  } catch (const OpenCLError& error) {
+    throw DeviceError(device.info.name +
+                      " cannot share buffers and textures with this OpenGL context (" +
+                      error.what() +
+                      "); the context must exist, be current in this thread, and be of the same "
+                      "GPU");
+  }
+  known = context;
+  return context;
+}
+
 // Called for one context at a time.
-Context::Context(const Device& device, const ContextOptions& options, cl_context handle)
-    : device_(device), options_(options), shared_(share(handle)) {
+Context::Context(const Device& device, const ContextOptions& options, cl_context handle,
+                 const GlContext* gl)
+    : device_(device),
+      options_(options),
+      shares_gl_(gl != nullptr),
+      shared_(gl != nullptr ? share_with(*gl) : share(handle)) {
   const DeviceInfo& info = device.info;
   const auto note = [&](const char* option, Level level, const std::string& why) {
     if (!why.empty() && level != Level::kDefault) {
@@ -134,9 +178,9 @@ Context::Context(const Device& device, const ContextOptions& options, cl_context
                        " has no effect: " + why);
     }
   };
-  const bool has_qcom_priority = lists(info, "cl_qcom_priority_hint");
-  const bool has_khr_priority = lists(info, "cl_khr_priority_hints");
-  if (lists(info, "cl_qcom_perf_hint")) {
+  const bool has_qcom_priority = info.has_extension("cl_qcom_priority_hint");
+  const bool has_khr_priority = info.has_extension("cl_khr_priority_hints");
+  if (info.has_extension("cl_qcom_perf_hint")) {
     note("performance", options.performance, shared_->refused);
   } else {
     note("performance", options.performance, info.name + " does not list cl_qcom_perf_hint");
@@ -155,14 +199,10 @@ Context::Context(const Device& device, const ContextOptions& options, cl_context
 // The OpenCL context with the hints of the options, as far as they are properties of a context.
 std::shared_ptr<Context::Shared> Context::share(cl_context handle) {
   using Key = std::tuple<cl_device_id, Level, Level>;
-  static auto* devices = new std::map<cl_device_id, std::shared_ptr<OnDevice>>;
   static auto* all = new std::map<Key, std::shared_ptr<Shared>>;
   const DeviceInfo& info = device_.info;
-  const auto level = [&](Level asked, const char* extension) {
-    return lists(info, extension) ? asked : Level::kDefault;
-  };
-  const Level priority = level(options_.priority, "cl_qcom_priority_hint");
-  const Level performance = level(options_.performance, "cl_qcom_perf_hint");
+  const Level priority = level_of(info, options_.priority, "cl_qcom_priority_hint");
+  const Level performance = level_of(info, options_.performance, "cl_qcom_perf_hint");
   const Key key(device_.id, priority, performance);
   if (const auto known = all->find(key); known != all->end()) return known->second;
   const Key plain(device_.id, Level::kDefault, Level::kDefault);
@@ -173,32 +213,56 @@ std::shared_ptr<Context::Shared> Context::share(cl_context handle) {
     handle = usual->second->handle.get();
     shared->refused = "the OpenCL context is the application's";
   }
-  cl_int code = CL_SUCCESS;
   if (handle != nullptr && api().clRetainContext != nullptr) {
     check(api().clRetainContext(handle), "clRetainContext", info.name);
     shared->handle = {api(), handle};
     shared->is_foreign = true;
     // It may be that of other devices.
+    cl_int code = CL_SUCCESS;
     const QueueHandle queue(api(), api().clCreateCommandQueue(handle, device_.id, 0, &code));
     check(code, "clCreateCommandQueue", info.name);
   } else {
-    const std::vector<std::intptr_t> properties = hints(priority, performance);
-    shared->handle = make_context(device_, properties, code);
-    if (code != CL_SUCCESS && !properties.empty() && !may_pass(code)) {
-      shared->refused =
-          "the driver refuses it for a context (clCreateContext: " + error_name(code) + ")";
-      shared->handle = make_context(device_, {}, code);
-    }
-    check(code, "clCreateContext", info.name);
+    open(*shared, priority, performance, {});
   }
+  complete(*shared);
+  return all->emplace(key, std::move(shared)).first->second;
+}
+
+// An OpenCL context of its own, which shares objects with an OpenGL context.
+std::shared_ptr<Context::Shared> Context::share_with(const GlContext& gl) {
+  const DeviceInfo& info = device_.info;
+  auto shared = std::make_shared<Shared>();
+  open(*shared, level_of(info, options_.priority, "cl_qcom_priority_hint"),
+       level_of(info, options_.performance, "cl_qcom_perf_hint"), properties_of(gl));
+  complete(*shared);
+  return shared;
+}
+
+// Makes the OpenCL context, without hints if the driver refuses them.
+void Context::open(Shared& shared, Level priority, Level performance,
+                   const std::vector<std::intptr_t>& others) {
+  cl_int code = CL_SUCCESS;
+  const std::vector<std::intptr_t> properties = hints(priority, performance);
+  shared.handle = make_context(device_, properties, others, code);
+  if (code != CL_SUCCESS && !properties.empty() && !may_pass(code)) {
+    shared.refused =
+        "the driver refuses it for a context (clCreateContext: " + error_name(code) + ")";
+    shared.handle = make_context(device_, {}, others, code);
+  }
+  check(code, "clCreateContext", device_.info.name);
+}
+
+// Sets what does not depend on the OpenCL context.
+void Context::complete(Shared& shared) {
+  static auto* devices = new std::map<cl_device_id, std::shared_ptr<OnDevice>>;
+  const DeviceInfo& info = device_.info;
   // The number is the version of our own format of the stored data.
   for (const std::string& fact : {std::string("1"), info.name, info.vendor, info.driver_version,
                                   info.opencl_version, info.platform, info.platform_version})
-    shared->identity += fact + "\n";
+    shared.identity += fact + "\n";
   std::shared_ptr<OnDevice>& on_device = (*devices)[device_.id];
   if (on_device == nullptr) on_device = std::make_shared<OnDevice>();
-  shared->on_device = on_device;
-  return all->emplace(key, std::move(shared)).first->second;
+  shared.on_device = on_device;
 }
 
 // Sets the priority of queues. Returns why that is not possible, or nothing.

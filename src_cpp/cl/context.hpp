@@ -60,9 +60,18 @@ struct FirstLaunch {
   std::string mark;     ///< in the row of the program once it was launched
 };
 
+/// An OpenGL context as its window system knows it.
+struct GlContext {
+  enum class System { kEgl, kGlx };
+  System system;
+  void* display;  ///< EGLDisplay or Display*
+  void* context;  ///< EGLContext or GLXContext
+};
+
 /// What delegates with the same options see of a device. Contexts of a device share its OpenCL
 /// context and programs, unless their options require different OpenCL contexts. Thread-safe. Lives
-/// until the process ends: the last 128 programs stay built when no delegate is left.
+/// until the process ends: the last 128 programs stay built when no delegate is left. Those that
+/// share objects with OpenGL live as long as their owners.
 class Context {
  public:
   struct Program;
@@ -76,6 +85,11 @@ class Context {
   /// The context of a device, which is `handle` of the application if there is none yet.
   static std::shared_ptr<Context> adopt(const Device& device, cl_context handle);
 
+  /// A context that shares buffers and textures with an OpenGL context; one per device, OpenGL
+  /// context and options. Throws DeviceError if the device cannot.
+  static std::shared_ptr<Context> sharing(const Device& device, const GlContext& gl,
+                                          const ContextOptions& options = {});
+
   const Device& device() const { return device_; }
   const Api& api() const { return *device_.api; }
   /// Names and versions of device, driver and platform: the part of keys that ties stored rows to
@@ -83,6 +97,7 @@ class Context {
   const std::string& identity() const;
   /// For interfaces that exchange OpenCL objects.
   cl_context handle() const;
+  bool shares_gl() const { return shares_gl_; }
   /// A sentence about each option that has no effect.
   std::vector<std::string> notes() const;
 
@@ -148,8 +163,13 @@ class Context {
   struct Shared;
   static std::shared_ptr<Context> find(const Device& device, const ContextOptions& options,
                                        cl_context handle);
-  Context(const Device& device, const ContextOptions& options, cl_context handle);
+  Context(const Device& device, const ContextOptions& options, cl_context handle,
+          const GlContext* gl = nullptr);
   std::shared_ptr<Shared> share(cl_context handle);
+  std::shared_ptr<Shared> share_with(const GlContext& gl);
+  void open(Shared& shared, Level priority, Level performance,
+            const std::vector<std::intptr_t>& others);
+  void complete(Shared& shared);
   std::string try_priority();
   std::shared_ptr<Program> program(const std::string& key, const ProgramSource& source,
                                    const std::string& entry, store::Store& store,
@@ -169,6 +189,7 @@ class Context {
 
   const Device& device_;
   ContextOptions options_;
+  const bool shares_gl_;
   mutable std::mutex notes_mutex_;
   std::vector<std::string> notes_;
   cl_ulong queue_priority_ = 0;  // a value of CL_QUEUE_PRIORITY_KHR; 0: the driver's default

@@ -92,14 +92,29 @@ std::string error_name(cl_int code) {
     case -55:
       name = "CL_INVALID_WORK_ITEM_SIZE";
       break;
+    case -59:
+      name = "CL_INVALID_OPERATION";
+      break;
+    case -60:
+      name = "CL_INVALID_GL_OBJECT";
+      break;
     case -61:
       name = "CL_INVALID_BUFFER_SIZE";
+      break;
+    case -62:
+      name = "CL_INVALID_MIP_LEVEL";
       break;
     case -63:
       name = "CL_INVALID_GLOBAL_WORK_SIZE";
       break;
     case -64:
       name = "CL_INVALID_PROPERTY";
+      break;
+    case -65:
+      name = "CL_INVALID_IMAGE_DESCRIPTOR";
+      break;
+    case -1000:
+      name = "CL_INVALID_GL_SHAREGROUP_REFERENCE_KHR";
       break;
     case -1001:
       name = "CL_PLATFORM_NOT_FOUND_KHR";

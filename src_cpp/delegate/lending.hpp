@@ -31,6 +31,11 @@ class Loan {
   /// The outputs are written when `done` is. Waits if the runtime does not take the event. Throws
   /// Error.
   virtual void deliver(cl::EventHandle done) = 0;
+  /// Whether the executor may hold references to the buffers after the loan.
+  virtual bool may_be_kept() const = 0;
+  /// To be called when the inference has succeeded and the executor holds what it may: the lender
+  /// gets the outputs. Throws Error.
+  virtual void end() {}
 };
 
 /// A runtime with such memory. Thread-safe.
@@ -41,10 +46,17 @@ class Lender {
   Lender(const Lender&) = delete;
   Lender& operator=(const Lender&) = delete;
 
-  /// Tells the runtime, while a partition prepares, that it may lend `bytes` bytes for a tensor.
-  virtual void announce(TfLiteContext& context, int tensor, std::size_t bytes) = 0;
+  /// A graph that is about to get partitions. Each of them keeps what this returns; null if the
+  /// graph borrows nothing.
+  virtual std::shared_ptr<void> enter(TfLiteContext& context, bool is_main) = 0;
+  /// Whether what is announced first decides on the sizes of buffers.
+  virtual bool fixes_sizes() const = 0;
+  /// Tells the runtime, while a partition prepares, that it may lend `bytes` bytes for a tensor,
+  /// an input or output of the partition.
+  virtual void announce(TfLiteContext& context, int tensor, std::size_t bytes, bool is_input) = 0;
   /// Null if nothing is lent. Throws Error.
-  virtual std::unique_ptr<Loan> borrow(TfLiteContext& context, const cl::Context& device,
+  virtual std::unique_ptr<Loan> borrow(TfLiteContext& context,
+                                       const std::shared_ptr<cl::Context>& device,
                                        const std::vector<int>& inputs,
                                        const std::vector<int>& outputs) = 0;
 };

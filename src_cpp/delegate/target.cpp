@@ -6,9 +6,11 @@
 
 namespace clgpu::delegate {
 
-Target::Target(Options chosen)
+Target::Target(Options chosen, const cl::GlContext* gl)
     : options(std::move(chosen)),
-      context(cl::Context::of(cl::find_device(options.device), options.context)),
+      context(gl != nullptr
+                  ? cl::Context::sharing(cl::find_device(options.device), *gl, options.context)
+                  : cl::Context::of(cl::find_device(options.device), options.context)),
       store(store::Store::of_option(options.cache)),
       probed(runtime::probe(*context, *store)) {}
 

@@ -12,8 +12,9 @@
 namespace clgpu::delegate {
 
 struct Target {
-  /// Finds the device, and probes it at its first use. Throws DeviceError.
-  explicit Target(Options chosen);
+  /// Finds the device, and probes it at its first use. With `gl`, its context shares objects with
+  /// OpenGL. Throws DeviceError.
+  explicit Target(Options chosen, const cl::GlContext* gl = nullptr);
   ~Target();
   Target(const Target&) = delete;
   Target& operator=(const Target&) = delete;

@@ -10,6 +10,7 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "cl/imported.hpp"
 #include "litert/buffers.hpp"
 
 namespace clgpu::litert {
@@ -95,14 +96,20 @@ struct Lent {
   bool is_input, is_output;
   std::unique_ptr<Held> buffer;
   cl::cl_mem memory = nullptr;
+  std::shared_ptr<const cl::Imported> imported{};  // by us, what `memory` is
   bool is_mapped = false;
 };
 
 class BufferLoan : public delegate::Loan {
  public:
   BufferLoan(const RuntimeContext& context, TfLiteContext& tflite, void* buffers,
-             const cl::Context& device, Events events)
-      : context_(context), tflite_(tflite), buffers_(buffers), device_(device), events_(events) {}
+             std::shared_ptr<cl::Context> device, Events events)
+      : context_(context),
+        tflite_(tflite),
+        buffers_(buffers),
+        shared_device_(std::move(device)),
+        device_(*shared_device_),
+        events_(events) {}
 
   ~BufferLoan() override {
     for (const Lent& lent : all_) {
@@ -129,6 +136,8 @@ class BufferLoan : public delegate::Loan {
     if (known && (type == kBufferOpenClPacked || type == kBufferAndroid) &&
         context_.get_opencl_memory(buffer, &memory) == kOk)
       lent.memory = static_cast<cl::cl_mem>(memory);
+    else if (known && type == kBufferAndroid)
+      import(lent);
     all_.push_back(std::move(lent));
   }
 
@@ -193,9 +202,16 @@ class BufferLoan : public delegate::Loan {
     return events;
   }
 
+  // References of LiteRT's buffers keep their memory; what is imported here goes with the loan.
+  bool may_be_kept() const override {
+    return std::none_of(all_.begin(), all_.end(),
+                        [](const Lent& lent) { return lent.imported != nullptr; });
+  }
+
   bool may_fly() const override {
     bool is_async = false;
-    return events_ != Events::kNone && context_.is_async(buffers_, &is_async) == kOk && is_async;
+    return events_ != Events::kNone && may_be_kept() &&
+           context_.is_async(buffers_, &is_async) == kOk && is_async;
   }
 
   void deliver(cl::EventHandle done) override {
@@ -221,6 +237,22 @@ class BufferLoan : public delegate::Loan {
     return found == all_.end() ? nullptr : &*found;
   }
 
+  // LiteRT itself imports by ARM's extension only. Where the driver cannot, LiteRT maps the buffer.
+  void import(Lent& lent) const {
+    AHardwareBuffer* buffer = nullptr;
+    std::size_t offset = 0;
+    const bool starts_later =
+        context_.get_buffer_offset(lent.buffer->get(), &offset) == kOk && offset != 0;
+    if (starts_later || context_.get_hardware_buffer(lent.buffer->get(), &buffer) != kOk) return;
+    try {
+      auto imported = cl::Imported::hardware_buffer(shared_device_, buffer);
+      if (imported->is_image()) return;
+      lent.memory = imported->object();
+      lent.imported = std::move(imported);
+    } catch (const Error&) {
+    }
+  }
+
   bool make_event(const std::shared_ptr<const cl::EventHandle>& end, void** event) const {
     if (events_ == Events::kOpenCl)
       return context_.create_event_from_opencl(environment(), end->get(), event) == kOk;
@@ -239,6 +271,7 @@ class BufferLoan : public delegate::Loan {
   const RuntimeContext& context_;
   TfLiteContext& tflite_;
   void* const buffers_;
+  const std::shared_ptr<cl::Context> shared_device_;
   const cl::Context& device_;
   const Events events_;
   std::vector<Lent> all_;
@@ -248,7 +281,11 @@ class BufferLender : public delegate::Lender {
  public:
   BufferLender(const RuntimeContext& context, Events events) : context_(context), events_(events) {}
 
-  void announce(TfLiteContext& tflite, int tensor, std::size_t bytes) override {
+  std::shared_ptr<void> enter(TfLiteContext&, bool) override { return std::make_shared<int>(); }
+
+  bool fixes_sizes() const override { return true; }
+
+  void announce(TfLiteContext& tflite, int tensor, std::size_t bytes, bool /*is_input*/) override {
     void* const buffers = tflite.GetExternalContext(&tflite, kBufferContext);
     if (buffers == nullptr) return;
     // What is first is what LiteRT creates by default. Not OpenCL: LiteRT ends the process when
@@ -265,7 +302,8 @@ class BufferLender : public delegate::Lender {
       context_.register_requirements(buffers, &tflite.tensors[tensor], requirements);
   }
 
-  std::unique_ptr<delegate::Loan> borrow(TfLiteContext& tflite, const cl::Context& device,
+  std::unique_ptr<delegate::Loan> borrow(TfLiteContext& tflite,
+                                         const std::shared_ptr<cl::Context>& device,
                                          const std::vector<int>& inputs,
                                          const std::vector<int>& outputs) override {
     void* const buffers = tflite.GetExternalContext(&tflite, kBufferContext);

@@ -129,6 +129,16 @@ def test_libraries_fit_in_an_aar(tree, tmp_path, litert_api):
     assert packed == sorted(f"jni/arm64-v8a/{library.name}" for library in tree.glob("lib*.so"))
 
 
+def test_camera_example_compiles(zig, tmp_path):
+    library = ROOT / "tests" / "library"
+    includes = [ROOT / "include", library / "ndk", library / "tflite"]
+    succeed(
+        zig["CLGPU_ZIG"], "c++", "-target", zig["CLGPU_ZIG_TARGET"], "-std=c++17", "-fPIC", "-Wall",
+        "-Wextra", "-Werror", *(f"-I{folder}" for folder in includes),
+        "-c", ROOT / "examples" / "cpp" / "camera_buffers.cpp", "-o", tmp_path / "camera.o", **zig,
+    )  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("call", "links"),
     [

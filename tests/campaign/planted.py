@@ -534,6 +534,20 @@ FAULTS = (
         ("tests/litert/test_opencl_buffers.py",),
     ),
     Fault(
+        "src_cpp/delegate/bindings.cpp",
+        "if (is_first) lent.memory().acquire(queue_);",
+        "",
+        "OpenCL uses what OpenGL shares only while it is acquired",
+        ("tests/library/test_bound.py",),
+    ),
+    Fault(
+        "src_cpp/delegate/bindings.cpp",
+        "bool may_be_kept() const override { return false; }",
+        "bool may_be_kept() const override { return true; }",
+        "what the application has released goes with its binding",
+        ("tests/library/test_bound.py",),
+    ),
+    Fault(
         "src_cpp/plan/roads.cpp",
         "const bool fits = is_input != (written.count(t.buffer) > 0);",
         "const bool fits = true;",

@@ -32,7 +32,8 @@ OWN = sorted(name for name, entries in ENTRIES.items() if entries)
 PARTS = sorted(set(FILES) - set(OWN))  # only included by others
 # Capitalised names that are not our macros: those of OpenCL C.
 OPENCL = {
-    "CLK_GLOBAL_MEM_FENCE", "CLK_LOCAL_MEM_FENCE", "FLT_MAX", "INFINITY", "INT_MAX", "INT_MIN",
+    "CLK_ADDRESS_NONE", "CLK_FILTER_NEAREST", "CLK_GLOBAL_MEM_FENCE", "CLK_LOCAL_MEM_FENCE",
+    "CLK_NORMALIZED_COORDS_FALSE", "FLT_MAX", "INFINITY", "INT_MAX", "INT_MIN",
     "LONG_MAX", "LONG_MIN",
 }  # fmt: skip
 CAPITALS = re.compile(r"\b[A-Z][A-Z0-9_]*\b")
@@ -175,7 +176,11 @@ ASSEMBLED = {
     "common/chain_stage.cl": ROOT / "src_cpp" / "kernel" / "chain.cpp",
     "common/predicate.cl": ROOT / "src_cpp" / "kernel" / "sources.cpp",
 }
-LAUNCHERS = {"device": "runtime", "predicate": "plan"}  # of kernels that are not a family's
+LAUNCHERS = {
+    "device": "runtime",
+    "pixels": "runtime",
+    "predicate": "plan",
+}  # of kernels that are not a family's
 
 
 def launchers(name: str) -> list[Path]:

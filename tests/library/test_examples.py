@@ -48,6 +48,23 @@ def test_cpp_examples_are_built_by_find_package(installed, tmp_path):
     assert "this is no model" in run(build / "run_model", "none.tflite", "cache=off").stderr
 
 
+def test_camera_buffers_are_built_with_the_ndk(installed, tmp_path):
+    declared = "".join(path.read_text() for path in sorted((HERE / "ndk").rglob("*.h")))
+    for name, prefix in (("nativewindow", "AHardwareBuffer_"), ("mediandk", "AImage")):
+        names = sorted(set(re.findall(rf"\b({prefix}\w+)\(", declared)))
+        assert len(names) > 2
+        source = tmp_path / f"{name}.c"
+        source.write_text("".join(f"void* {each}(void) {{ return 0; }}\n" for each in names))
+        library = tmp_path / f"lib{name}.so"
+        compiler = tool("cc", "gcc", "clang")
+        assert run(compiler, "-shared", "-fPIC", source, "-o", library).returncode == 0
+    build = built_examples(
+        installed, tmp_path, "-DCAMERA_BUFFERS=ON", f"-DCMAKE_SHARED_LINKER_FLAGS=-L{tmp_path}",
+        f"-DCMAKE_CXX_STANDARD_INCLUDE_DIRECTORIES={HERE / 'ndk'}",
+    )  # fmt: skip
+    assert (build / "libcamera_buffers.so").exists()
+
+
 def test_camera_frame_stays_in_opencl_memory(installed, library, tmp_path):
     litert, loader = host.litert(), opencl.loader()
     if litert is None:

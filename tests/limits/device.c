@@ -66,8 +66,7 @@ static const char* extensions(Info info, void* device) {
     snprintf(word, sizeof word, " %s ", name);
     if (strstr(real_ones, word) != NULL) strcat(strcat(list, name), " ");
   }
-  if (fact("OWN_EXTENSIONS") != NULL)
-    strncat(list, fact("OWN_EXTENSIONS"), sizeof list - 1 - strlen(list));
+  if (fact("EMULATED") != NULL) strncat(list, fact("EMULATED"), sizeof list - 1 - strlen(list));
   return list;
 }
 

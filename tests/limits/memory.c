@@ -40,7 +40,7 @@ static void give_back(size_t bytes) {
 }
 
 /* `bytes` have been reserved; without an object they are given back. */
-static void* keep(void* object, size_t bytes, void* whole) {
+void* keep(void* object, size_t bytes, void* whole) {
   struct Object* kept = object != NULL ? calloc(1, sizeof *kept) : NULL;
   if (kept == NULL) {
     give_back(bytes);
@@ -60,6 +60,7 @@ static void* keep(void* object, size_t bytes, void* whole) {
 
 static void drop(struct Object* object) {
   while (object != NULL && --object->references == 0) {
+    forget_shared(object->object);
     struct Object* whole = object->whole;
     in_use -= object->bytes;
     *find(object->object) = object->next;
@@ -74,6 +75,8 @@ static void* refuse(cl_int* error, cl_int code) {
 }
 
 void* clCreateBuffer(void* context, cl_ulong flags, size_t bytes, void* host, cl_int* error) {
+  if ((flags & CL_MEM_EXT_HOST_PTR_QCOM) != 0)
+    return import_qualcomm(context, flags, bytes, NULL, host, error);
   /* Of memory that the host has there is no second copy where both share it. */
   const size_t own = (flags & CL_MEM_USE_HOST_PTR) != 0 && limit("UNIFIED_MEMORY", 0) ? 0 : bytes;
   if (bytes > limit("OBJECT", UINT64_MAX)) return refuse(error, CL_INVALID_BUFFER_SIZE);
@@ -113,6 +116,8 @@ void* clCreateImage(void* context, cl_ulong flags, const void* format, const cl_
                     void* host, cl_int* error) {
   if (limit("IMAGES", 1) == 0) return refuse(error, CL_INVALID_OPERATION);
   if (image != NULL && too_large(image)) return refuse(error, CL_INVALID_IMAGE_SIZE);
+  if (image != NULL && (flags & CL_MEM_EXT_HOST_PTR_QCOM) != 0)
+    return import_qualcomm(context, flags, 0, image, host, error);
   if (image != NULL && limit("SUB_BUFFER_IMAGES", 1) == 0 && is_part(image->object))
     return refuse(error, CL_INVALID_MEM_OBJECT);
   void* object = REAL(void*, clCreateImage,

@@ -21,6 +21,7 @@ enum {
   CL_INVALID_WORK_GROUP_SIZE = -54,
   CL_INVALID_WORK_ITEM_SIZE = -55,
   CL_INVALID_OPERATION = -59,
+  CL_INVALID_GL_OBJECT = -60,
   CL_INVALID_BUFFER_SIZE = -61,
   CL_INVALID_PROPERTY = -64,
 };
@@ -30,6 +31,7 @@ enum {
   CL_DEVICE_IMAGE_SUPPORT = 0x1016,
   CL_DEVICE_EXTENSIONS = 0x1030,
   CL_MEM_SIZE = 0x1102,
+  CL_MEM_OBJECT_IMAGE2D = 0x10F1,
   CL_MEM_OBJECT_IMAGE1D_BUFFER = 0x10F6,
   CL_KERNEL_FUNCTION_NAME = 0x1190,
   CL_KERNEL_WORK_GROUP_SIZE = 0x11B0,
@@ -40,6 +42,7 @@ enum {
 #define CL_DEVICE_TYPE_GPU ((cl_ulong)1 << 2)
 #define CL_DEVICE_TYPE_ALL ((cl_ulong)0xFFFFFFFF)
 #define CL_MEM_USE_HOST_PTR ((cl_ulong)1 << 3)
+#define CL_MEM_EXT_HOST_PTR_QCOM ((cl_ulong)1 << 29)
 
 typedef struct {
   cl_uint type;
@@ -64,6 +67,18 @@ const char* fact(const char* key);
 
 /* Counts a launch; 0 if the queue has as many as it keeps without a flush. */
 int may_launch(void* queue);
+
+/* Notes an object, which uses as much of the device's memory; `bytes` have been reserved. */
+void* keep(void* object, size_t bytes, void* whole);
+
+/* Whether the profile's driver has an extension that the real one lacks. */
+int emulates(const char* extension);
+void* import_qualcomm(void* context, cl_ulong flags, size_t bytes, const cl_image_desc* image,
+                      const void* host, cl_int* error);
+/* Whether it is not OpenGL's, or acquired. */
+int may_use(void* object);
+int may_use_arguments(void* kernel);
+void forget_shared(void* object);
 
 /* The device that poses as the profile's. */
 void* real_device(void);

@@ -44,6 +44,7 @@ class Profile:
     sub_buffer_images: int = 1  # 0: the buffer of an image is no sub-buffer
     unified_memory: int = 1
     unflushed: int = 2**63  # launches that its queue keeps without a flush
+    emulated: str = ""  # extensions that the layer has itself, whatever the real device has
 
     def work_group_of(self, kernel: str) -> int:
         """Return the most work-items that a work-group of a kernel can have, by its name."""
@@ -88,6 +89,7 @@ PROFILES = {
         image_height=16384,
         image_texels=2**27,
         unflushed=16,
+        emulated="cl_qcom_ext_host_ptr cl_qcom_android_ahardwarebuffer_host_ptr cl_khr_gl_sharing",
     ),
     "mali_g78": Profile(
         name="Mali-G78 r0p1",
@@ -116,6 +118,8 @@ PROFILES = {
         image_height=65536,
         image_texels=65536,
         unflushed=24,
+        emulated="cl_arm_import_memory cl_arm_import_memory_android_hardware_buffer "
+        "cl_khr_gl_sharing",
     ),
     "powervr_bxm": Profile(
         name="PowerVR B-Series BXM-8-256",

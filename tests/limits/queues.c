@@ -45,6 +45,7 @@ cl_int clReleaseCommandQueue(void* queue) {
  * layer is stricter than drivers. */
 cl_int clEnqueueReadBuffer(void* queue, void* buffer, cl_uint blocking, size_t offset, size_t bytes,
                            void* target, cl_uint n, const void* wait, void* event) {
+  if (!may_use(buffer)) return CL_INVALID_GL_OBJECT;
   return REAL(cl_int, clEnqueueReadBuffer,
               (void*, void*, cl_uint, size_t, size_t, void*, cl_uint, const void*, void*))(
       blocking ? flushed(queue) : queue, buffer, blocking, offset, bytes, target, n, wait, event);
@@ -56,4 +57,21 @@ void* clEnqueueMapBuffer(void* queue, void* buffer, cl_uint blocking, cl_ulong f
               (void*, void*, cl_uint, cl_ulong, size_t, size_t, cl_uint, const void*, void*,
                cl_int*))(blocking ? flushed(queue) : queue, buffer, blocking, flags, offset, bytes,
                          n, wait, event, error);
+}
+
+cl_int clEnqueueWriteBuffer(void* queue, void* buffer, cl_uint blocking, size_t offset,
+                            size_t bytes, const void* source, cl_uint n, const void* wait,
+                            void* event) {
+  if (!may_use(buffer)) return CL_INVALID_GL_OBJECT;
+  return REAL(cl_int, clEnqueueWriteBuffer,
+              (void*, void*, cl_uint, size_t, size_t, const void*, cl_uint, const void*, void*))(
+      queue, buffer, blocking, offset, bytes, source, n, wait, event);
+}
+
+cl_int clEnqueueCopyBuffer(void* queue, void* from, void* to, size_t source, size_t target,
+                           size_t bytes, cl_uint n, const void* wait, void* event) {
+  if (!may_use(from) || !may_use(to)) return CL_INVALID_GL_OBJECT;
+  return REAL(cl_int, clEnqueueCopyBuffer,
+              (void*, void*, void*, size_t, size_t, size_t, cl_uint, const void*, void*))(
+      queue, from, to, source, target, bytes, n, wait, event);
 }

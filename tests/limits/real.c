@@ -102,15 +102,6 @@ FORWARD(cl_int, clGetKernelInfo,
         (void* kernel, cl_uint what, size_t size, void* value, size_t* needed),
         (kernel, what, size, value, needed))
 FORWARD(cl_int, clReleaseKernel, (void* kernel), (kernel))
-FORWARD(cl_int, clSetKernelArg, (void* kernel, cl_uint index, size_t size, const void* value),
-        (kernel, index, size, value))
-FORWARD(cl_int, clEnqueueWriteBuffer,
-        (void* queue, void* buffer, cl_uint blocking, size_t offset, size_t bytes,
-         const void* source, WAITS),
-        (queue, buffer, blocking, offset, bytes, source, n, wait, event))
-FORWARD(cl_int, clEnqueueCopyBuffer,
-        (void* queue, void* from, void* to, size_t source, size_t target, size_t bytes, WAITS),
-        (queue, from, to, source, target, bytes, n, wait, event))
 FORWARD(cl_int, clEnqueueFillBuffer,
         (void* queue, void* buffer, const void* pattern, size_t size, size_t offset, size_t bytes,
          WAITS),

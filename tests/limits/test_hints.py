@@ -52,7 +52,7 @@ def run(tmp_path: Path, *options: dict[str, str], **changes: str) -> tuple[list,
 
 @pytest.mark.parametrize(("level", "value"), [("high", 1), ("normal", 2), ("low", 4)])
 def test_queues_have_the_priority(tmp_path, level, value):
-    notes, told = run(tmp_path, {"priority": level}, LIMITS_OWN_EXTENSIONS=KHR)
+    notes, told = run(tmp_path, {"priority": level}, LIMITS_EMULATED=KHR)
     assert notes == [[]]
     assert len(told) > 1  # all queues, and the first one that tries it
     assert set(told) == {f"queue 1096={value}"}
@@ -65,19 +65,19 @@ def test_queues_have_the_priority(tmp_path, level, value):
 )  # fmt: skip
 def test_contexts_have_both_hints(tmp_path, level, values):
     options = {"priority": level, "performance": level}
-    notes, told = run(tmp_path, options, LIMITS_OWN_EXTENSIONS=f"{QCOM} {PERF}")
+    notes, told = run(tmp_path, options, LIMITS_EMULATED=f"{QCOM} {PERF}")
     assert (notes, told) == ([[]], [f"context {values}"])
 
 
 def test_a_context_is_made_once_for_the_same_hints(tmp_path):
     high, low = {"performance": "high"}, {"performance": "low"}
-    notes, told = run(tmp_path, high, low, high, {}, LIMITS_OWN_EXTENSIONS=PERF)
+    notes, told = run(tmp_path, high, low, high, {}, LIMITS_EMULATED=PERF)
     assert notes == [[]] * 4
     assert told == ["context 40c2=40c3", "context 40c2=40c5"]
 
 
 def test_the_driver_is_told_nothing_by_default(tmp_path):
-    notes, told = run(tmp_path, {}, LIMITS_OWN_EXTENSIONS=f"{KHR} {QCOM} {PERF}")
+    notes, told = run(tmp_path, {}, LIMITS_EMULATED=f"{KHR} {QCOM} {PERF}")
     assert (notes, told) == ([[]], [])
 
 
@@ -100,7 +100,7 @@ def test_devices_without_the_extensions_tell_it(tmp_path):
 def test_a_driver_that_refuses_is_asked_once(tmp_path, extensions, call):
     high = {"priority": "high"}
     notes, told = run(
-        tmp_path, high, high, LIMITS_OWN_EXTENSIONS=extensions, LIMITS_REFUSE_HINTS="1"
+        tmp_path, high, high, LIMITS_EMULATED=extensions, LIMITS_REFUSE_HINTS="1"
     )
     assert told == []
     for (note,) in notes:
@@ -110,7 +110,7 @@ def test_a_driver_that_refuses_is_asked_once(tmp_path, extensions, call):
 
 def test_drivers_of_opencl_1_have_no_such_queues(tmp_path):
     (notes,), told = run(
-        tmp_path, {"priority": "high"}, LIMITS_OWN_EXTENSIONS=KHR, LIMITS_VERSION="OpenCL 1.2 A"
+        tmp_path, {"priority": "high"}, LIMITS_EMULATED=KHR, LIMITS_VERSION="OpenCL 1.2 A"
     )
     assert told == []
     assert notes == [

@@ -117,8 +117,16 @@ def test_family_has_its_source_its_kernels_and_its_tests(family):
 
 def test_every_folder_of_kernels_belongs_to_a_family():
     # Parts of kernels, what the runtime measures devices with, what several families use, what
-    # plans launch by themselves.
-    shared = {"common", "device", "requantize", "strided_copy", "tensor_gemm", "predicate"}
+    # plans launch by themselves, what converts images of the application.
+    shared = {
+        "common",
+        "device",
+        "requantize",
+        "strided_copy",
+        "tensor_gemm",
+        "predicate",
+        "pixels",
+    }
     folders = {path.name for path in KERNELS.iterdir() if path.is_dir()} - shared
     assert folders <= set(families())
 

@@ -408,7 +408,7 @@ void Partition::announce(TfLiteContext& context) {
   if (state_->lender == nullptr || !others_ || awaits()) return;
   lent_in_.clear();
   lent_out_.clear();
-  const auto add = [&](int id, std::vector<int>& lent) {
+  const auto add = [&](int id, std::vector<int>& lent, bool is_input) {
     const ir::Tensor& tensor = graph_.tensor(id);
     if (tensor.state >= 0 || tensor.carried >= 0) return;
     const TfLiteTensor& tflite = context.tensors[tensor.tflite_id];
@@ -427,16 +427,16 @@ void Partition::announce(TfLiteContext& context) {
         }
       }
     }
-    state_->lender->announce(context, tensor.tflite_id, bytes);
+    state_->lender->announce(context, tensor.tflite_id, bytes, is_input);
     lent.push_back(tensor.tflite_id);
   };
-  for (const int id : graph_.inputs) add(id, lent_in_);
-  for (const int id : graph_.outputs) add(id, lent_out_);
+  for (const int id : graph_.inputs) add(id, lent_in_, true);
+  for (const int id : graph_.outputs) add(id, lent_out_, false);
 }
 
 std::unique_ptr<Loan> Partition::borrow(TfLiteContext& context) const {
   if (lent_in_.empty() && lent_out_.empty()) return nullptr;
-  return state_->lender->borrow(context, *state_->target.context, lent_in_, lent_out_);
+  return state_->lender->borrow(context, state_->target.context, lent_in_, lent_out_);
 }
 
 void Partition::invoke(TfLiteContext& context) {
@@ -475,6 +475,7 @@ void Partition::invoke(TfLiteContext& context) {
       verify(context);
     }
   }
+  if (loan != nullptr) loan->end();
   tell_shapes_of_cpu(context);
   if (trust_ != nullptr) ++trust_->inferences;
   state_->ledger.count_invoke(session_->invoke, index_ == 0, cl::counters() - before);
@@ -548,6 +549,7 @@ void Partition::run_once(TfLiteContext& context, Loan* loan) {
   if (recorder == nullptr) {
     cl::EventHandle done = executor_->run(inputs, outputs, lent);
     if (done) loan->deliver(std::move(done));
+    if (loan != nullptr && !loan->may_be_kept()) executor_->return_lent();
     if (states_ != nullptr) states_->deliver(context, *published_);
     return;
   }
@@ -555,6 +557,7 @@ void Partition::run_once(TfLiteContext& context, Loan* loan) {
   recorder->set_next(pace.number(), pace.is_recorded());
   const auto start = std::chrono::steady_clock::now();
   executor_->run(inputs, outputs, lent);
+  if (loan != nullptr && !loan->may_be_kept()) executor_->return_lent();
   const std::chrono::nanoseconds taken = std::chrono::steady_clock::now() - start;
   pace.add(taken.count(), recorder->commands().size());
   if (states_ != nullptr) states_->deliver(context, *published_);

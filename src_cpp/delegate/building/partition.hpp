@@ -48,9 +48,12 @@ class Partition {
   void stand_by(std::vector<CpuNode> nodes) { cpu_.nodes = std::move(nodes); }
 
   /// From now on the runtime may lend buffers for inputs and outputs, except for `others`: tensors
-  /// that nodes outside of the delegate's partitions use. To be called before the runtime asks what
-  /// it may lend.
-  void lend_all_but(std::set<int> others) { others_ = std::move(others); }
+  /// that nodes outside of the delegate's partitions use. `entry` is what Lender::enter returned.
+  /// To be called before the runtime asks what it may lend.
+  void lend_all_but(std::set<int> others, std::shared_ptr<void> entry) {
+    others_ = std::move(others);
+    entry_ = std::move(entry);
+  }
   /// Results that wait for values keep the memory that the runtime or the application gives them
   /// until an inference needs more, except for `others`: tensors that nodes outside of this
   /// partition use. To be called for the main graph only: nodes that run another graph, such as
@@ -180,6 +183,7 @@ class Partition {
   const std::string contents_;
   int index_;
   std::optional<std::set<int>> others_;  ///< tensors that are not lent; none: no tensor is
+  std::shared_ptr<void> entry_;          ///< of the lender
   /// A result that keeps its memory: the file's shape, for which the runtime checks the size of
   /// the application's memory and LiteRT creates buffers, and the bytes of that.
   struct Kept {

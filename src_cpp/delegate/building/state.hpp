@@ -4,6 +4,7 @@
 #include <memory>
 #include <utility>
 
+#include "delegate/bindings.hpp"
 #include "delegate/building/builder.hpp"
 #include "delegate/building/carried_sets.hpp"
 #include "delegate/building/engine_records.hpp"
@@ -17,11 +18,15 @@ namespace clgpu::delegate {
 
 class State {
  public:
-  explicit State(Options chosen) : target(std::move(chosen)) {}
+  /// With `gl`, buffers and textures of that OpenGL context can be bound.
+  explicit State(Options chosen, const cl::GlContext* gl = nullptr)
+      : target(std::move(chosen), gl) {}
 
   const Target target;
+  const std::shared_ptr<Bindings> bindings =
+      std::make_shared<Bindings>(target.context, target.store);
   /// Null if all tensors are TfLiteTensor::data. To be set before the runtime uses the delegate.
-  std::shared_ptr<Lender> lender;
+  std::shared_ptr<Lender> lender = bindings;
   Verdicts verdicts;  ///< of placement="measured"
   EngineRecords engines{target};
   const Builder builder{target, engines};

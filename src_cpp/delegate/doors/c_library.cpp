@@ -4,12 +4,17 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <memory>
+#include <mutex>
 #include <new>
 #include <string>
 
 #include "base/json.hpp"
+#include "base/log.hpp"
 #include "base/utf8.hpp"
 #include "cl/device.hpp"
+#include "cl/fork.hpp"
+#include "cl/imported.hpp"
 #include "delegate/doors/delegate.hpp"
 #include "delegate/guard.hpp"
 #include "delegate/options.hpp"
@@ -54,17 +59,52 @@ char* needed_copy_of(const std::string& text) {
   return copy;
 }
 
+std::shared_ptr<clgpu::delegate::State> state_of(const TfLiteDelegate* tflite) {
+  auto state = Delegate::state_of(tflite);
+  if (state == nullptr) {
+    throw clgpu::Error(tflite == nullptr ? "the delegate is null"
+                                         : "this is not a working delegate of this library");
+  }
+  return state;
+}
+
 // `tell(state)` returns the text to write.
 template <class Tell>
 char* json_of(const TfLiteDelegate* tflite, char** error, Tell tell) noexcept {
-  return told<char>(error, [&] {
-    const auto state = Delegate::state_of(tflite);
-    if (state == nullptr) {
-      throw clgpu::Error(tflite == nullptr ? "the delegate is null"
-                                           : "this is not a working delegate of this library");
-    }
-    return needed_copy_of(clgpu::to_json(tell(*state)));
-  });
+  return told<char>(error, [&] { return needed_copy_of(clgpu::to_json(tell(*state_of(tflite)))); });
+}
+
+using Memory = std::shared_ptr<const clgpu::cl::Imported>;
+
+// The memory that the application has imported and not released: it may pass any address.
+struct Memories {
+  std::mutex mutex;
+  std::map<const clgpu_delegate_memory*, Memory> all;
+};
+
+// Leaked on purpose: they may outlive static objects.
+Memories& memories() {
+  static auto* all = new Memories;
+  return *all;
+}
+
+// The address of the object itself names it; nobody reads through it.
+clgpu_delegate_memory* keep(Memory memory) {
+  void* const name = const_cast<clgpu::cl::Imported*>(memory.get());
+  auto* const handle = static_cast<clgpu_delegate_memory*>(name);
+  const std::lock_guard<std::mutex> lock(memories().mutex);
+  memories().all.emplace(handle, std::move(memory));
+  return handle;
+}
+
+Memory find(const clgpu_delegate_memory* handle) {
+  const std::lock_guard<std::mutex> lock(memories().mutex);
+  const auto found = memories().all.find(handle);
+  if (found == memories().all.end()) {
+    throw clgpu::Error(
+        "this is no memory that clgpu_delegate_import_... has returned, or it was released before");
+  }
+  return found->second;
 }
 
 }  // namespace
@@ -75,6 +115,24 @@ TfLiteDelegate* clgpu_delegate_create(const clgpu_delegate_option* options, std:
                                       char** error) {
   return told<TfLiteDelegate>(error,
                               [&] { return (new Delegate(values_of(options, count)))->tflite(); });
+}
+
+TfLiteDelegate* clgpu_delegate_create_with_gl(const clgpu_delegate_option* options,
+                                              std::size_t count, const clgpu_delegate_gl* gl,
+                                              char** error) {
+  using clgpu::cl::GlContext;
+  return told<TfLiteDelegate>(error, [&] {
+    if (gl == nullptr || gl->context == nullptr || gl->display == nullptr)
+      throw clgpu::OptionError("the OpenGL context, or its display, is null");
+    if (gl->window_system != CLGPU_DELEGATE_EGL && gl->window_system != CLGPU_DELEGATE_GLX) {
+      throw clgpu::OptionError("the window system is " + std::to_string(gl->window_system) +
+                               "; allowed: CLGPU_DELEGATE_EGL (1), CLGPU_DELEGATE_GLX (2)");
+    }
+    const bool is_egl = gl->window_system == CLGPU_DELEGATE_EGL;
+    const GlContext shared{is_egl ? GlContext::System::kEgl : GlContext::System::kGlx, gl->display,
+                           gl->context};
+    return (new Delegate(values_of(options, count), &shared))->tflite();
+  });
 }
 
 char* clgpu_delegate_find_device(const clgpu_delegate_option* options, std::size_t count,
@@ -100,6 +158,64 @@ char* clgpu_delegate_profile_json(TfLiteDelegate* delegate, char** error) {
           "nothing is recorded: create the delegate with the option 'profile' as 'on'");
     }
     return clgpu::delegate::recorded_profile(state.target, state.ledger, /*with_peaks=*/true);
+  });
+}
+
+clgpu_delegate_memory* clgpu_delegate_import_hardware_buffer(TfLiteDelegate* delegate,
+                                                             AHardwareBuffer* buffer,
+                                                             char** error) {
+  return told<clgpu_delegate_memory>(error, [&] {
+    return keep(clgpu::cl::Imported::hardware_buffer(state_of(delegate)->target.context, buffer));
+  });
+}
+
+clgpu_delegate_memory* clgpu_delegate_import_gl_buffer(TfLiteDelegate* delegate, unsigned buffer,
+                                                       char** error) {
+  return told<clgpu_delegate_memory>(error, [&] {
+    return keep(clgpu::cl::Imported::gl_buffer(state_of(delegate)->target.context, buffer));
+  });
+}
+
+clgpu_delegate_memory* clgpu_delegate_import_gl_texture(TfLiteDelegate* delegate, unsigned target,
+                                                        int level, unsigned texture, char** error) {
+  return told<clgpu_delegate_memory>(error, [&] {
+    return keep(clgpu::cl::Imported::gl_texture(state_of(delegate)->target.context, target, level,
+                                                texture));
+  });
+}
+
+int clgpu_delegate_bind(TfLiteDelegate* delegate, int tensor, clgpu_delegate_memory* memory,
+                        const clgpu_delegate_scaling* scaling, char** error) {
+  static constexpr char kBound = 0;
+  const char* const done = told<const char>(error, [&] {
+    const auto state = state_of(delegate);
+    if (memory == nullptr) {
+      state->bindings->unbind(tensor);
+    } else {
+      clgpu::delegate::Bindings::Scaling scale;
+      if (scaling != nullptr) scale = {scaling->scale, scaling->offset};
+      state->bindings->bind(tensor, find(memory), scale);
+    }
+    return &kBound;
+  });
+  return done != nullptr ? 1 : 0;
+}
+
+void clgpu_delegate_release_memory(clgpu_delegate_memory* memory) {
+  using clgpu::LogLevel;
+  if (memory == nullptr || clgpu::cl::is_forked_child()) return;
+  const auto complain = [](const char* what) { clgpu::log(LogLevel::kError, what); };
+  guarded(0, complain, [&] {
+    Memory last;  // ends outside of the lock
+    const std::lock_guard<std::mutex> lock(memories().mutex);
+    const auto found = memories().all.find(memory);
+    if (found == memories().all.end()) {
+      complain("the memory to release does not belong to this library, or was released before");
+      return 0;
+    }
+    last = std::move(found->second);
+    memories().all.erase(found);
+    return 0;
   });
 }
 

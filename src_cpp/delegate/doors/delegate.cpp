@@ -49,8 +49,8 @@ std::set<int> tensors_of_others(TfLiteContext& context, const std::vector<int>& 
 
 }  // namespace
 
-Delegate::Delegate(const std::map<std::string, std::string>& options)
-    : state_(std::make_shared<State>(parse_options(options))) {
+Delegate::Delegate(const std::map<std::string, std::string>& options, const cl::GlContext* gl)
+    : state_(std::make_shared<State>(parse_options(options), gl)) {
   tflite_.data_ = this;
   tflite_.Prepare = prepare_callback;
   // The delegate infers shapes itself, in the kernel's prepare, so the CPU kernels of claimed nodes
@@ -89,12 +89,15 @@ void Delegate::prepare(TfLiteContext& context, const std::shared_ptr<State>& sta
   Claim made = claim(context, state, is_run);
   if (made.nodes.empty()) return;
   // Buffers of tensors that change their sizes would be created too small.
+  const bool fixes_sizes = state->lender != nullptr && state->lender->fixes_sizes();
   const bool any_awaits = std::any_of(made.partitions.begin(), made.partitions.end(),
                                       [](const auto& partition) { return partition->awaits(); });
   // A partition that waits for values reads the memory of the host.
-  if (state->lender != nullptr && !any_awaits && !has_open_shapes(context)) {
-    const std::set<int> others = tensors_of_others(context, made.nodes);
-    for (const auto& partition : made.partitions) partition->lend_all_but(others);
+  if (state->lender != nullptr && !(fixes_sizes && (any_awaits || has_open_shapes(context)))) {
+    if (const std::shared_ptr<void> entry = state->lender->enter(context, made.is_main)) {
+      const std::set<int> others = tensors_of_others(context, made.nodes);
+      for (const auto& partition : made.partitions) partition->lend_all_but(others, entry);
+    }
   }
   for (const auto& partition : made.partitions) {
     if (made.is_main && partition->awaits())

@@ -20,8 +20,9 @@ namespace clgpu::delegate {
 /// bytes); its last user releases `state`, which it owns.
 class Delegate {
  public:
-  /// Throws OptionError and DeviceError.
-  explicit Delegate(const std::map<std::string, std::string>& options);
+  /// With `gl`, it shares objects with that OpenGL context. Throws OptionError and DeviceError.
+  explicit Delegate(const std::map<std::string, std::string>& options,
+                    const cl::GlContext* gl = nullptr);
 
   /// A delegate that refuses each graph with this reason.
   struct Problem {

@@ -592,6 +592,11 @@ cl::EventHandle Executor::run(const std::vector<const void*>& inputs,
   return {};
 }
 
+void Executor::return_lent() {
+  const std::lock_guard<std::mutex> lock(busy_);
+  transfers_.lend({});
+}
+
 // The queue is in order: commands that follow wait for `events`, too.
 cl::EventHandle Executor::mark(const std::vector<cl::cl_event>& events) {
   const cl::Api& api = context_->api();

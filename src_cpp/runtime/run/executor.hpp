@@ -112,6 +112,9 @@ class Executor {
   cl::EventHandle run(const std::vector<const void*>& inputs, const std::vector<void*>& outputs,
                       const Lent& lent);
 
+  /// Releases the buffers that the last run() was lent, which has ended.
+  void return_lent();
+
   /// Enqueues one inference on memory of the caller, in the order of calls and of run(), and does
   /// not wait for it: when `ready` is done, `inputs[i]` is copied to where plan().uploads[i] goes;
   /// the event returned is done when plan().downloads[i] has been copied to `outputs[i]`. All in

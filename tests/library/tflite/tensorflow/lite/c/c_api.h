@@ -15,6 +15,7 @@ typedef struct TfLiteInterpreter TfLiteInterpreter;
 typedef struct TfLiteTensor TfLiteTensor;
 typedef struct TfLiteDelegate TfLiteDelegate;
 typedef enum { kTfLiteOk = 0, kTfLiteError = 1 } TfLiteStatus;
+typedef enum { kTfLiteFloat32 = 1 } TfLiteType;
 
 TfLiteModel* TfLiteModelCreateFromFile(const char* path);
 void TfLiteModelDelete(TfLiteModel* model);
@@ -32,6 +33,11 @@ int32_t TfLiteInterpreterGetOutputTensorCount(const TfLiteInterpreter* interpret
 TfLiteTensor* TfLiteInterpreterGetInputTensor(const TfLiteInterpreter* interpreter, int32_t index);
 const TfLiteTensor* TfLiteInterpreterGetOutputTensor(const TfLiteInterpreter* interpreter,
                                                      int32_t index);
+const int* TfLiteInterpreterInputTensorIndices(const TfLiteInterpreter* interpreter);
+TfLiteType TfLiteTensorType(const TfLiteTensor* tensor);
+int32_t TfLiteTensorNumDims(const TfLiteTensor* tensor);
+int32_t TfLiteTensorDim(const TfLiteTensor* tensor, int32_t axis);
+void* TfLiteTensorData(const TfLiteTensor* tensor);
 size_t TfLiteTensorByteSize(const TfLiteTensor* tensor);
 const char* TfLiteTensorName(const TfLiteTensor* tensor);
 TfLiteStatus TfLiteTensorCopyFromBuffer(TfLiteTensor* tensor, const void* data, size_t bytes);
