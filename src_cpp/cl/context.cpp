@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "base/sha256.hpp"
+#include "cl/extensions.hpp"
 
 namespace clgpu::cl {
 namespace {
@@ -62,10 +63,18 @@ Context::Context(const Device& device, cl_context handle) : device_(device) {
 }
 
 QueueHandle Context::create_queue(bool profiling) {
+  return create_queue_with(profiling ? CL_QUEUE_PROFILING_ENABLE : 0);
+}
+
+// Adreno's driver takes no other property beside this one.
+QueueHandle Context::create_recordable_queue() {
+  return create_queue_with(CL_QUEUE_RECORDABLE_QCOM);
+}
+
+QueueHandle Context::create_queue_with(cl_bitfield properties) {
   cl_int code = CL_SUCCESS;
   QueueHandle queue(api(),
-                    api().clCreateCommandQueue(context_.get(), device_.id,
-                                               profiling ? CL_QUEUE_PROFILING_ENABLE : 0, &code));
+                    api().clCreateCommandQueue(context_.get(), device_.id, properties, &code));
   check(code, "clCreateCommandQueue", device_.info.name);
   ++counters().objects_created;
   return queue;

@@ -17,6 +17,9 @@ std::vector<std::vector<runtime::RoadTaken>> roads(const Ledger& ledger);
 /// By partition: what became of its chains.
 std::vector<runtime::ChainsTaken> chains(const Ledger& ledger);
 
+/// By partition: what became of its command list.
+std::vector<runtime::ListTaken> command_lists(const Ledger& ledger);
+
 /// By partition: what was computed again with the option reuse; nothing where it keeps nothing.
 /// Waits for inferences in flight.
 struct Reused {
