@@ -164,6 +164,8 @@ cl_int clEnqueueNDRangeKernel(void* queue, void* kernel, cl_uint dimensions, con
     items *= local[i];
   }
   if (items > largest_group(kernel)) return CL_INVALID_WORK_GROUP_SIZE;
+  cl_int code = 0;
+  if (record(queue, kernel, dimensions, global, local, &code)) return code;
   if (!may_launch(queue)) return CL_OUT_OF_RESOURCES;
   if (fact("DEADLY_KERNEL") != NULL) {
     char name[256] = "";

@@ -63,6 +63,14 @@ const char* fact(const char* key);
 /* Counts a launch; 0 if the queue has as many as it keeps without a flush. */
 int may_launch(void* queue);
 
+/* A number that no other object has had; 0 if the program has released the object. */
+cl_ulong serial_of(void* object);
+
+/* Of recordable queues (recordings.c). */
+int record(void* queue, void* kernel, cl_uint dimensions, const size_t* global, const size_t* local,
+           cl_int* code);
+void forget_recordable(void* queue);
+
 /* The device that poses as the profile's. */
 void* real_device(void);
 

@@ -79,8 +79,6 @@ FORWARD(void*, clCreateContext,
          cl_int* error),
         (properties, n, devices, notify, user, error))
 FORWARD(cl_int, clReleaseContext, (void* context), (context))
-FORWARD(void*, clCreateCommandQueue, (void* context, void* d, cl_ulong flags, cl_int* error),
-        (context, d, flags, error))
 FORWARD(cl_int, clGetMemObjectInfo,
         (void* object, cl_uint what, size_t size, void* value, size_t* needed),
         (object, what, size, value, needed))
@@ -105,9 +103,6 @@ FORWARD(void*, clCreateKernel, (void* program, const char* name, cl_int* error),
 FORWARD(cl_int, clGetKernelInfo,
         (void* kernel, cl_uint what, size_t size, void* value, size_t* needed),
         (kernel, what, size, value, needed))
-FORWARD(cl_int, clReleaseKernel, (void* kernel), (kernel))
-FORWARD(cl_int, clSetKernelArg, (void* kernel, cl_uint index, size_t size, const void* value),
-        (kernel, index, size, value))
 FORWARD(cl_int, clEnqueueWriteBuffer,
         (void* queue, void* buffer, cl_uint blocking, size_t offset, size_t bytes,
          const void* source, WAITS),
