@@ -47,6 +47,9 @@ std::string error_name(cl_int code) {
     case -34:
       name = "CL_INVALID_CONTEXT";
       break;
+    case -35:
+      name = "CL_INVALID_QUEUE_PROPERTIES";
+      break;
     case -36:
       name = "CL_INVALID_COMMAND_QUEUE";
       break;
@@ -89,14 +92,26 @@ std::string error_name(cl_int code) {
     case -55:
       name = "CL_INVALID_WORK_ITEM_SIZE";
       break;
+    case -59:
+      name = "CL_INVALID_OPERATION";
+      break;
     case -61:
       name = "CL_INVALID_BUFFER_SIZE";
       break;
     case -63:
       name = "CL_INVALID_GLOBAL_WORK_SIZE";
       break;
+    case -64:
+      name = "CL_INVALID_PROPERTY";
+      break;
     case -1001:
       name = "CL_PLATFORM_NOT_FOUND_KHR";
+      break;
+    case -1138:
+      name = "CL_INVALID_COMMAND_BUFFER_KHR";
+      break;
+    case -1140:
+      name = "CL_INCOMPATIBLE_COMMAND_QUEUE_KHR";
       break;
     default:
       break;

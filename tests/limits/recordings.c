@@ -316,14 +316,15 @@ cl_int clEnqueueRecordingQCOM(void* queue, void* object, size_t count, const voi
   return code;
 }
 
+/* Found by their address only, as functions of extensions are that a loader does not know. */
 static void* real_extension(const char* name) {
   return REAL(void*, clGetExtensionFunctionAddressForPlatform, (void*, const char*))(platform_asked,
                                                                                      name);
 }
 #define EXTENSION(result, name, parameters) ((result(*) parameters)real_extension(#name))
 
-void* clCreateCommandBufferKHR(cl_uint n, void* const* queues, const cl_ulong* properties,
-                               cl_int* error) {
+static void* clCreateCommandBufferKHR(cl_uint n, void* const* queues, const cl_ulong* properties,
+                                      cl_int* error) {
   const cl_ulong flags = properties != NULL ? properties[1] : 0;
   *error = CL_INVALID_PROPERTY;
   if (flags != 0 && (limit("COMMAND_BUFFERS", SIMULTANEOUS_USE) & SIMULTANEOUS_USE) == 0)
@@ -353,22 +354,22 @@ static void release_event(void* event) {
   if (event != NULL) REAL(cl_int, clReleaseEvent, (void*))(event);
 }
 
-cl_int clReleaseCommandBufferKHR(void* buffer) {
+static cl_int clReleaseCommandBufferKHR(void* buffer) {
   pthread_mutex_lock(&lock);
   release_event(exchange_event(buffer, NULL));
   pthread_mutex_unlock(&lock);
   return EXTENSION(cl_int, clReleaseCommandBufferKHR, (void*))(buffer);
 }
 
-cl_int clFinalizeCommandBufferKHR(void* buffer) {
+static cl_int clFinalizeCommandBufferKHR(void* buffer) {
   if (is_failing("clFinalizeCommandBufferKHR")) return CL_OUT_OF_RESOURCES;
   return EXTENSION(cl_int, clFinalizeCommandBufferKHR, (void*))(buffer);
 }
 
-cl_int clCommandNDRangeKernelKHR(void* buffer, void* queue, const cl_ulong* properties,
-                                 void* kernel, cl_uint dimensions, const size_t* offset,
-                                 const size_t* global, const size_t* local, cl_uint n,
-                                 const cl_uint* points, cl_uint* point, void* handle) {
+static cl_int clCommandNDRangeKernelKHR(void* buffer, void* queue, const cl_ulong* properties,
+                                        void* kernel, cl_uint dimensions, const size_t* offset,
+                                        const size_t* global, const size_t* local, cl_uint n,
+                                        const cl_uint* points, cl_uint* point, void* handle) {
   if (is_failing("clCommandNDRangeKernelKHR")) return CL_OUT_OF_RESOURCES;
   return EXTENSION(cl_int, clCommandNDRangeKernelKHR,
                    (void*, void*, const cl_ulong*, void*, cl_uint, const size_t*, const size_t*,
@@ -377,8 +378,8 @@ cl_int clCommandNDRangeKernelKHR(void* buffer, void* queue, const cl_ulong* prop
       handle);
 }
 
-cl_int clEnqueueCommandBufferKHR(cl_uint count, void* queues, void* buffer, cl_uint n,
-                                 const void* wait, void* event) {
+static cl_int clEnqueueCommandBufferKHR(cl_uint count, void* queues, void* buffer, cl_uint n,
+                                        const void* wait, void* event) {
   typedef cl_int (*Enqueue)(cl_uint, void*, void*, cl_uint, const void*, void*);
   const Enqueue enqueue = (Enqueue)real_extension("clEnqueueCommandBufferKHR");
   if (is_failing("clEnqueueCommandBufferKHR")) return CL_OUT_OF_RESOURCES;

@@ -48,10 +48,11 @@ class CommandBuffer : public CommandList {
     is_final_ = false;
   }
 
-  std::size_t start(const std::vector<Argument>&, cl::cl_int& code) override {
+  std::size_t start(const std::vector<Argument>&, cl::Flusher& flusher, cl::cl_int& code) override {
     code = api_.clEnqueueCommandBufferKHR(0, nullptr, object_, 0, nullptr, nullptr);
     if (code != cl::CL_SUCCESS) return 0;
     ++cl::counters().launches;
+    flusher.launched(queue_, static_cast<int>(launches_));
     return launches_;
   }
 
@@ -118,7 +119,8 @@ class Recordings : public CommandList {
 
   // All arguments that are replaced are given each time: whether a driver keeps them for the next
   // time does not matter.
-  std::size_t start(const std::vector<Argument>& replaced, cl::cl_int& code) override {
+  std::size_t start(const std::vector<Argument>& replaced, cl::Flusher& flusher,
+                    cl::cl_int& code) override {
     code = cl::CL_SUCCESS;
     for (const Part& part : parts_) {
       updates_.clear();
@@ -132,6 +134,7 @@ class Recordings : public CommandList {
                                          0, nullptr, 0, nullptr, 0, nullptr, nullptr);
       if (code != cl::CL_SUCCESS) return part.first;
       ++cl::counters().launches;
+      flusher.launched(queue_, static_cast<int>(part.last - part.first));
     }
     return parts_.back().last;
   }

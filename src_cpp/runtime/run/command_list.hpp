@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cl/context.hpp"
+#include "cl/flusher.hpp"
 
 namespace clgpu::runtime {
 
@@ -59,8 +60,10 @@ class CommandList {
   virtual void forget() noexcept = 0;
 
   /// Enqueues what was recorded. Returns how many of the launches are enqueued: the first ones, and
-  /// less than all only if `code` is set to that of an error.
-  virtual std::size_t start(const std::vector<Argument>& replaced, cl::cl_int& code) = 0;
+  /// less than all only if `code` is set to that of an error. Throws cl::OpenCLError if
+  /// flushing fails.
+  virtual std::size_t start(const std::vector<Argument>& replaced, cl::Flusher& flusher,
+                            cl::cl_int& code) = 0;
   /// The function that start() calls, for messages.
   virtual const char* start_call() const = 0;
 };

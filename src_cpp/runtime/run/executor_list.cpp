@@ -179,8 +179,7 @@ void Executor::launch_listed(bool waits) {
   remind();
   for (CommandList::Argument& argument : replaced_) argument.object = memory(argument.buffer);
   cl::cl_int code = cl::CL_SUCCESS;
-  const std::size_t started = list_->start(replaced_, code);
-  if (started > 0) flusher_.launched(queue_, static_cast<int>(started));
+  const std::size_t started = list_->start(replaced_, flusher_, code);
   if (code != cl::CL_SUCCESS) {
     const cl::OpenCLError error(list_->start_call(), code, "the command list");
     if (started > 0) finish("the command list");  // before it is released
