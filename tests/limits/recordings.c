@@ -9,8 +9,9 @@
  * Where they lack simultaneous use (4), a command buffer under way cannot be enqueued again.
  *
  * LIMITS_FAILING: a function below that fails, from its call LIMITS_FAILING_AFTER (0: the first)
- * on; "record": launches in a recordable queue. */
+ * on; "record": launches in a recordable queue. LIMITS_DEADLY_CALL: one that ends the process. */
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -73,7 +74,8 @@ static void* platform_asked;
 static cl_ulong calls;
 
 static int is_failing(const char* name) {
-  const char* failing = fact("FAILING");
+  const char *failing = fact("FAILING"), *deadly = fact("DEADLY_CALL");
+  if (deadly != NULL && strcmp(deadly, name) == 0) raise(SIGKILL);
   if (failing == NULL || strcmp(failing, name) != 0) return 0;
   pthread_mutex_lock(&lock);
   const int fails = calls++ >= limit("FAILING_AFTER", 0);

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
 from typing import Any
 
 import pytest
@@ -59,9 +61,9 @@ print(json.dumps({
 """
 
 
-def run(
+def attempt(
     name: str, extension: str, options: Any = (), sizes: Any = (2,), flies: bool = False, **more: str
-) -> dict[str, Any]:
+) -> subprocess.CompletedProcess[str]:
     try:
         variables = environment(name, ROOT / "build" / "limits")
     except LayerError as error:
@@ -71,7 +73,11 @@ def run(
     if extension == QCOM:
         variables.setdefault("LIMITS_RECORDABLE_MAX", "128")
     settings = {"command_list": "on", **dict(options)}
-    result = run_python(SCRIPT, json.dumps([settings, sizes, flies]), **variables)
+    return run_python(SCRIPT, json.dumps([settings, sizes, flies]), **variables)
+
+
+def run(name: str, extension: str, *arguments: Any, **more: Any) -> dict[str, Any]:
+    result = attempt(name, extension, *arguments, **more)
     assert_succeeds(result)
     found: dict[str, Any] = json.loads(result.stdout.splitlines()[-1])
     if extension == KHR and "neither of the extensions" in found["list"]["reason"]:
@@ -144,6 +150,22 @@ def test_devices_without_an_extension_are_told():
         "the device has neither of the extensions cl_khr_command_buffer and "
         "cl_qcom_recordable_queues"
     )
+    assert set(found["launches"]) == {80}
+
+
+@pytest.mark.parametrize("warm_up", [True, False])
+@pytest.mark.parametrize(("extension", "call"), [
+    (QCOM, "clNewRecordingQCOM"), (QCOM, "clEnqueueRecordingQCOM"),
+    (KHR, "clFinalizeCommandBufferKHR"), (KHR, "clEnqueueCommandBufferKHR"),
+])  # fmt: skip
+def test_a_list_that_ends_the_process_is_not_made_again(tmp_path, extension, call, warm_up):
+    tmp_path.chmod(0o700)
+    options = {"cache": str(tmp_path / "cache.sqlite"), "warm_up": warm_up}
+    run("adreno_660", extension, {**options, "cache": "off"})  # or is skipped
+    result = attempt("adreno_660", extension, options, LIMITS_DEADLY_CALL=call)
+    assert result.returncode == -signal.SIGKILL
+    found = run("adreno_660", extension, options)
+    assert f"the first command list by {extension} on QUALCOMM" in found["list"]["reason"]
     assert set(found["launches"]) == {80}
 
 
