@@ -131,7 +131,7 @@ def test_arenas_that_grow_and_take_turns(listing, rng):
     }  # fmt: skip
     shapes = [(1, 9, 9, 3), (1, 40, 40, 3), (1, 64, 80, 3)]
     inputs = [models.normal(rng, *shape) for shape in shapes]
-    wanted = [run_reference(models.image(s), [x], "auto")[0] for s, x in zip(shapes, inputs)]
+    wanted = [run_reference(models.image(s), [i], "auto")[0] for s, i in zip(shapes, inputs)]
     made: list[Any] = []
     for shape in shapes:
         delegate = clgpu_delegate.load(**options)
@@ -147,7 +147,7 @@ def test_several_threads_with_one_pool(listing, rng):
     options: dict[str, Any] = {"device": listing, "memory_pool": "process", "command_list": "on"}
     shapes = [(1, 40, 40, 3), (1, 24, 56, 3), (1, 9, 9, 3)]
     inputs = [models.normal(rng, *shape) for shape in shapes]
-    wanted = [run_reference(models.image(s), [x], "auto")[0] for s, x in zip(shapes, inputs)]
+    wanted = [run_reference(models.image(s), [i], "auto")[0] for s, i in zip(shapes, inputs)]
     failures: list[BaseException] = []
 
     def work(shape: Any, data: np.ndarray, want: np.ndarray) -> None:

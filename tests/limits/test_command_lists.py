@@ -61,8 +61,45 @@ print(json.dumps({
 """
 
 
+# A convolution that reads its input as an image, so that no argument can replace it.
+IMAGES = """
+import json, sys
+import numpy as np
+import clgpu_delegate
+from tests.python import models
+from tests.runtimes import available_runtimes, make_interpreter, run_interpreter
+
+shape = (1, 9, 9, 8)
+m = models.ModelMaker()
+x = m.input("x", shape)
+for _ in range(3):
+    weights = m.constant(np.full((8, 1, 1, 8), 0.125, np.float32))
+    x = m.op("CONV_2D", [x, weights, m.constant(np.zeros(8, np.float32))], shape,
+             padding=1, stride_w=1, stride_h=1)
+m.output(x)
+options = {"engines": {"conv2d": "quads_image"}, "command_list": "on"}
+delegate = clgpu_delegate.load(**options)
+interpreter = make_interpreter(available_runtimes()[0], m.build(), [delegate])
+launches = []
+for _ in range(2):
+    interpreter.allocate_tensors()
+    for factor in (1, 2, 3):
+        (got,) = run_interpreter(interpreter, [np.full(shape, factor, np.float32)])
+        np.testing.assert_allclose(got, factor, rtol=1e-5)
+        launches.append(delegate.stats()["last_invoke"]["launches"])
+    interpreter.resize_tensor_input(interpreter.get_input_details()[0]["index"], (2, 9, 9, 8))
+    shape = (2, 9, 9, 8)
+print(json.dumps([delegate.stats()["command_lists"][0], launches]))
+"""
+
+
 def attempt(
-    name: str, extension: str, options: Any = (), sizes: Any = (2,), flies: bool = False, **more: str
+    name: str,
+    extension: str,
+    options: Any = (),
+    sizes: Any = (2,),
+    flies: bool = False,
+    **more: str,
 ) -> subprocess.CompletedProcess[str]:
     try:
         variables = environment(name, ROOT / "build" / "limits")
@@ -106,6 +143,24 @@ def test_arguments_are_replaced_where_tensors_move(keeps):
     )  # fmt: skip
     assert found["list"]["reason"] == ""
     assert set(found["launches"]) == {1}
+
+
+@pytest.mark.parametrize("device_type", ["2", "4"], ids=["cpu", "gpu"])
+def test_images_over_tensors_that_move(device_type):
+    try:
+        variables = environment("adreno_660", ROOT / "build" / "limits")
+    except LayerError as error:
+        pytest.skip(str(error))
+    changes = {
+        "LIMITS_EXTENSIONS": QCOM, "LIMITS_RECORDABLE_MAX": "9", "LIMITS_TYPE": device_type,
+        "LIMITS_UNFLUSHED": "1000",
+    }  # fmt: skip
+    result = run_python(IMAGES, **{**variables, **changes})
+    assert_succeeds(result)
+    found, launches = json.loads(result.stdout.splitlines()[-1])
+    assert found == {"partition": 0, "extension": QCOM, "launches": 3, "reason": ""}
+    assert set(launches) <= {1, 3}
+    assert launches[2::3] == [1, 1]
 
 
 def test_khronos_extension_without_simultaneous_use():
