@@ -189,4 +189,4 @@ def test_one_launch_needs_no_list(listing):
     m = ModelMaker()
     m.output(m.op("TANH", [m.input("x", (4,))], (4,)))
     delegate, _ = load(m.build(), listing, command_list="on")
-    assert of(delegate) == {**NONE, "reason": "there are less than two launches"}
+    assert of(delegate) == {**NONE, "reason": "there are fewer than two launches"}

@@ -79,7 +79,7 @@ void Executor::find_replaced() {
 void Executor::make_list(Listing listing, bool may_run) {
   if (mover_ != nullptr) return take_list({"", 0, "tensors move between device and host"});
   if (chains_ != nullptr) return take_list({"", 0, "launches run as stages of chains"});
-  if (launches_.size() < 2) return take_list({"", 0, "there are less than two launches"});
+  if (launches_.size() < 2) return take_list({"", 0, "there are fewer than two launches"});
   const bool measured = listing == Listing::kIfFaster;
   try {
     std::string problem;
@@ -182,7 +182,7 @@ void Executor::launch_listed(bool waits) {
   const std::size_t started = list_->start(replaced_, flusher_, code);
   if (code != cl::CL_SUCCESS) {
     const cl::OpenCLError error(list_->start_call(), code, "the command list");
-    if (started > 0) finish("the command list");  // before it is released
+    finish("the command list");  // before it is released
     leave_list(error.what());
     for (std::size_t i = started; i < launches_.size(); ++i) launch(launches_[i]);
   }
