@@ -130,12 +130,15 @@ class Delegate:
             ``launches`` (that are such stages; see the option ``chain``) and ``reason``, why there
             are none. ``bundles`` has, for each partition, a dict of ``partition``, ``kernels``
             (those of an inference that compute several small launches side by side) and
-            ``launches`` (that they compute). ``reuse`` has, for each partition that keeps results
-            (see the option ``reuse``), a dict of ``partition``, ``launches`` (those of an inference
-            that may be left out), ``inferences`` so far, since everything was last computed because
-            of an error, a measurement or a verification, and ``computed``, the share of the
-            arithmetic of such launches that these have computed. Reading it waits for inferences in
-            flight.
+            ``launches`` (that they compute). ``command_lists`` has, for each partition, a dict of
+            ``partition``, ``extension`` (of OpenCL, by which the driver takes all launches in one
+            call or a few, each of which counts as one of ``launches``; see the option
+            ``command_list``), ``launches`` (in the list) and ``reason``, why there is no list.
+            ``reuse`` has, for each partition that keeps results (see the option ``reuse``), a dict
+            of ``partition``, ``launches`` (those of an inference that may be left out),
+            ``inferences`` so far, since everything was last computed because of an error, a
+            measurement or a verification, and ``computed``, the share of the arithmetic of such
+            launches that these have computed. Reading it waits for inferences in flight.
         """
         return self._native.stats()
 

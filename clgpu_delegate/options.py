@@ -49,6 +49,7 @@ class Settings(TypedDict, total=False):
     cache: str | os.PathLike[str]
     tuning: Literal["auto", "off", "exhaustive"]
     chain: Literal["auto", "off", "on"]
+    command_list: Literal["auto", "off", "on"]
     half_io: bool
     memory_budget: int | str | None
     max_object: int | str | None
@@ -148,6 +149,15 @@ class Options:
     it was measured to be faster while loading. ``"on"``: without measuring, on every device whose
     work-groups can wait for each other. Inferences that are profiled or in flight are launched
     kernel by kernel. See `Delegate.stats`."""
+
+    command_list: Literal["auto", "off", "on"] = "auto"
+    """Whether the driver records the kernel launches of an inference once and then takes them in
+    one call. That saves host time where a launch costs much. It needs one of the extensions
+    ``cl_khr_command_buffer`` and ``cl_qcom_recordable_queues`` (Adreno). ``"auto"``: where it was
+    measured to be faster while loading, except on CPUs. ``"on"``: without measuring, wherever a
+    driver has one of them. Inferences that are profiled, and models whose launches run in chains
+    (see ``chain``) or whose tensors wait on the host, are launched kernel by kernel. See
+    `Delegate.stats`."""
 
     half_io: bool = False
     """With fp16, store the model's float inputs and outputs as half, too. The host converts them,

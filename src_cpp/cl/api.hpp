@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 
 #if defined(_WIN32)
 #define CLGPU_CL_CALL __stdcall
@@ -201,6 +202,8 @@ struct Api {
   CLGPU_CL_FUNCTIONS(CLGPU_CL_MEMBER)
   CLGPU_CL_OPTIONAL_FUNCTIONS(CLGPU_CL_MEMBER)
 #undef CLGPU_CL_MEMBER
+  /// The address of any other function of the library; null if it has none of this name.
+  std::function<void*(const char* name)> symbol;
 };
 
 }  // namespace clgpu::cl

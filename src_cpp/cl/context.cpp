@@ -9,6 +9,7 @@
 
 #include "base/sha256.hpp"
 #include "cl/compile_process.hpp"
+#include "cl/extensions.hpp"
 
 namespace clgpu::cl {
 namespace {
@@ -312,6 +313,16 @@ QueueHandle Context::create_queue(bool profiling) {
              api().clCreateCommandQueueWithProperties(handle(), device_.id, properties, &code)};
   }
   check(code, call, device_.info.name);
+  ++counters().objects_created;
+  return queue;
+}
+
+// Adreno's driver takes no other property beside this one.
+QueueHandle Context::create_recordable_queue() {
+  cl_int code = CL_SUCCESS;
+  QueueHandle queue(
+      api(), api().clCreateCommandQueue(handle(), device_.id, CL_QUEUE_RECORDABLE_QCOM, &code));
+  check(code, "clCreateCommandQueue", device_.info.name);
   ++counters().objects_created;
   return queue;
 }

@@ -104,6 +104,8 @@ class Context {
   /// An in-order queue with the priority of the options; with `profiling`, its events tell when
   /// they started and ended.
   QueueHandle create_queue(bool profiling = false);
+  /// A queue that only records (cl_qcom_recordable_queues). Throws OpenCLError.
+  QueueHandle create_recordable_queue();
   /// `host_visible`: if device and host share memory, the host maps it without a copy.
   Memory create_buffer(std::size_t bytes, const std::string& what, bool host_visible = false);
   /// Part of a buffer; `offset` is a multiple of DeviceInfo::base_align_bytes. It must go before

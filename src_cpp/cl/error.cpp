@@ -119,6 +119,12 @@ std::string error_name(cl_int code) {
     case -1001:
       name = "CL_PLATFORM_NOT_FOUND_KHR";
       break;
+    case -1138:
+      name = "CL_INVALID_COMMAND_BUFFER_KHR";
+      break;
+    case -1140:
+      name = "CL_INCOMPATIBLE_COMMAND_QUEUE_KHR";
+      break;
     default:
       break;
   }

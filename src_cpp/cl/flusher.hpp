@@ -10,10 +10,11 @@ class Flusher {
  public:
   explicit Flusher(const Context& context) : context_(context) {}
 
-  /// After each launch. Throws OpenCLError.
-  void launched(const QueueHandle& queue) {
+  /// After each launch, or after a call that makes several. Throws OpenCLError.
+  void launched(const QueueHandle& queue, int launches = 1) {
     const int most = context_.device().info.flush_every;
-    if (most == 0 || ++launches_ < most) return;
+    launches_ += launches;
+    if (most == 0 || launches_ < most) return;
     check(context_.api().clFlush(queue.get()), "clFlush", "after a launch");
     launches_ = 0;
   }

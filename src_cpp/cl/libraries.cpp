@@ -74,10 +74,13 @@ std::unique_ptr<Api> load_library(const std::string& path, const System& system,
   const auto find = reinterpret_cast<Find>(dlsym(library, "loadOpenCLPointer"));
   if (enable != nullptr) enable();
   auto api = std::make_unique<Api>();
+  api->symbol = [=](const char* name) {
+    void* address = find != nullptr ? find(name) : nullptr;
+    return address != nullptr ? address : dlsym(library, name);
+  };
   const char* missing = nullptr;
   const auto symbol = [&](const char* name) {
-    void* address = find != nullptr ? find(name) : nullptr;
-    if (address == nullptr) address = dlsym(library, name);
+    void* address = api->symbol(name);
     if (address == nullptr) missing = name;
     return address;
   };

@@ -32,6 +32,12 @@ enum class Chain {
   kOn,  ///< on every device whose work-groups can wait for each other
 };
 
+enum class CommandList {
+  kAuto,  ///< where that is faster, except on CPUs
+  kOff,
+  kOn,  ///< on every device whose driver has an extension for it
+};
+
 /// A tensor that stays on the device between inferences: in each of these graphs an input, whose
 /// next value is an output.
 struct CarriedTensor {
@@ -66,9 +72,10 @@ struct Options {
   passes::Experts experts = passes::Experts::kSparse;
   bool profile = false;  ///< events of every launch and transfer are recorded
   Placement placement = Placement::kAll;
-  Chain chain = Chain::kAuto;        ///< launches run as stages of one kernel
-  std::vector<CarriedTensor> carry;  ///< that the runtime neither gives nor gets
-  int verify = kVerifyOff;           ///< which inferences are computed by the CPU's kernels, too
+  Chain chain = Chain::kAuto;                     ///< launches run as stages of one kernel
+  CommandList command_list = CommandList::kAuto;  ///< launches are recorded once by the driver
+  std::vector<CarriedTensor> carry;               ///< that the runtime neither gives nor gets
+  int verify = kVerifyOff;  ///< which inferences are computed by the CPU's kernels, too
 };
 
 /// Which values an option takes.

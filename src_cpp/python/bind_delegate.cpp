@@ -70,6 +70,16 @@ py::dict stats(const NativeDelegate& self) {
     bundles.append(entry);
   }
   result["bundles"] = bundles;
+  py::list lists;
+  for (const runtime::ListTaken& taken : delegate::command_lists(self.state().ledger)) {
+    py::dict entry;
+    entry["partition"] = lists.size();
+    entry["extension"] = taken.extension;
+    entry["launches"] = taken.launches;
+    entry["reason"] = text(taken.reason);
+    lists.append(entry);
+  }
+  result["command_lists"] = lists;
   py::list reuse;
   const auto reused = [&] {
     const WithoutPython released;

@@ -127,6 +127,7 @@ RIGHT = {
 
 @pytest.mark.parametrize("options", [
     {}, {"zero_copy": "off"}, {"verify": 1}, {"share_memory": False}, {"chain": "on"},
+    {"command_list": "on"},
     {"exclude": "DYNAMIC_UPDATE_SLICE,ADD,MUL"}, {"profile": True},
 ], ids=str)  # fmt: skip
 @pytest.mark.parametrize("use", RIGHT, ids=lambda use: use.__name__)

@@ -356,6 +356,7 @@ def test_what_a_sampler_may_not_give(model):
     {"exclude": "TRANSPOSE"},  # other nodes read what was written
     {"verify": 1},
     {"chain": "on"},
+    {"command_list": "on"},
     {"share_memory": False},
     {"memory_pool": "process", "warm_up": False},
 ], ids=str)  # fmt: skip

@@ -34,6 +34,8 @@ static const struct {
     {0x1040, 'z', "IMAGE_TEXELS"},
     {0x100A, 'u', "VECTOR_FLOAT"}, /* preferred */
     {0x103A, 'u', "VECTOR_FLOAT"}, /* native */
+    {0x41DE, 'u', "RECORDABLE_MAX"},
+    {0x12A9, 'l', "COMMAND_BUFFERS"},
 };
 
 static cl_int answer(const void* data, size_t bytes, size_t size, void* value, size_t* needed) {
@@ -51,8 +53,7 @@ cl_int clGetPlatformInfo(void* platform, cl_uint what, size_t size, void* value,
       platform, what, size, value, needed);
 }
 
-/* Of the profile's extensions those that the real device has, too, and those that the layer itself
- * emulates. */
+/* Of the profile's extensions those that the real device has, too, or the layer emulates. */
 static const char* extensions(Info info, void* device) {
   static __thread char list[4096];
   char real_ones[8192] = " ", wanted[4096];
@@ -64,7 +65,9 @@ static const char* extensions(Info info, void* device) {
   for (char* name = strtok_r(wanted, " ", &rest); name; name = strtok_r(NULL, " ", &rest)) {
     char word[256];
     snprintf(word, sizeof word, " %s ", name);
-    if (strstr(real_ones, word) != NULL) strcat(strcat(list, name), " ");
+    const int is_emulated =
+        limit("RECORDABLE_MAX", 0) > 0 && strcmp(name, "cl_qcom_recordable_queues") == 0;
+    if (is_emulated || strstr(real_ones, word) != NULL) strcat(strcat(list, name), " ");
   }
   if (fact("EMULATED") != NULL) strncat(list, fact("EMULATED"), sizeof list - 1 - strlen(list));
   return list;

@@ -1,6 +1,6 @@
 /* Hints about priority and performance, which the real device may not have: they are written to the
  * file HINTS, a line for each context or queue that is made with any ("queue 1096=1"), and refused
- * if REFUSE_HINTS is 1. OWN_EXTENSIONS lists the extensions that permit them. */
+ * if REFUSE_HINTS is 1. EMULATED lists the extensions that permit them. */
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,7 +18,7 @@ enum {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static int is_permitted(cl_ulong property) {
-  const char* own = fact("OWN_EXTENSIONS");
+  const char* own = fact("EMULATED");
   const char* needs = property == CL_QUEUE_PRIORITY_KHR       ? "cl_khr_priority_hints"
                       : property == CL_CONTEXT_PERF_HINT_QCOM ? "cl_qcom_perf_hint"
                                                               : "cl_qcom_priority_hint";
@@ -63,8 +63,8 @@ static void* refuse(cl_int* error, cl_int code) {
   return NULL;
 }
 
-void* clCreateContext(const void* properties, cl_uint n, const void* devices, void* notify,
-                      void* user, cl_int* error) {
+void* create_context(const void* properties, cl_uint n, const void* devices, void* notify,
+                     void* user, cl_int* error) {
   cl_ulong rest[MOST_PROPERTIES + 1];
   if (!sort("context", properties, rest)) return refuse(error, CL_INVALID_PROPERTY);
   return REAL(void*, clCreateContext, (const void*, cl_uint, const void*, void*, void*, cl_int*))(

@@ -216,9 +216,7 @@ void* clCreateContext(const intptr_t* properties, cl_uint n, const void* devices
   rest[count] = 0;
   if (shares != displays) return refuse(error, CL_INVALID_PROPERTY);
   if (shares != 0 && !emulates("cl_khr_gl_sharing")) return refuse(error, CL_INVALID_PROPERTY);
-  void* made =
-      REAL(void*, clCreateContext, (const void*, cl_uint, const void*, void*, void*, cl_int*))(
-          count > 0 ? rest : NULL, n, devices, notify, user, error);
+  void* made = create_context(count > 0 ? rest : NULL, n, devices, notify, user, error);
   if (made == NULL || shares == 0) return made;
   pthread_mutex_lock(&mutex);
   for (int i = 0; i < kMost; ++i) {

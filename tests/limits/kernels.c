@@ -165,6 +165,8 @@ cl_int clEnqueueNDRangeKernel(void* queue, void* kernel, cl_uint dimensions, con
   }
   if (items > largest_group(kernel)) return CL_INVALID_WORK_GROUP_SIZE;
   if (!may_use_arguments(kernel)) return CL_INVALID_GL_OBJECT;
+  cl_int code = 0;
+  if (record(queue, kernel, dimensions, global, local, &code)) return code;
   if (!may_launch(queue)) return CL_OUT_OF_RESOURCES;
   if (fact("DEADLY_KERNEL") != NULL) {
     char name[256] = "";

@@ -11,12 +11,13 @@ struct Object {
   size_t bytes;   /* of its own */
   int held;       /* references of the program */
   int references; /* these and parts */
+  cl_ulong serial;
   struct Object* next;
 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct Object* objects;
-static cl_ulong in_use;
+static cl_ulong in_use, serials;
 
 static struct Object** find(void* object) {
   struct Object** at = &objects;
@@ -50,6 +51,7 @@ void* keep(void* object, size_t bytes, void* whole) {
   kept->object = object;
   kept->bytes = bytes;
   kept->held = kept->references = 1;
+  kept->serial = ++serials;
   kept->whole = whole != NULL ? *find(whole) : NULL;
   if (kept->whole != NULL) ++kept->whole->references;
   kept->next = objects;
@@ -148,6 +150,14 @@ cl_int clReleaseMemObject(void* object) {
   drop(kept);
   pthread_mutex_unlock(&mutex);
   return REAL(cl_int, clReleaseMemObject, (void*))(object);
+}
+
+cl_ulong serial_of(void* object) {
+  pthread_mutex_lock(&mutex);
+  const struct Object* kept = *find(object);
+  const cl_ulong serial = kept != NULL && kept->held > 0 ? kept->serial : 0;
+  pthread_mutex_unlock(&mutex);
+  return serial;
 }
 
 /* Objects that the program has released, but not all parts of them and images over them: their

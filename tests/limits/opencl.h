@@ -71,6 +71,10 @@ int may_launch(void* queue);
 /* Notes an object, which uses as much of the device's memory; `bytes` have been reserved. */
 void* keep(void* object, size_t bytes, void* whole);
 
+/* As clCreateContext, with what the hints permit (hints.c). */
+void* create_context(const void* properties, cl_uint n, const void* devices, void* notify,
+                     void* user, cl_int* error);
+
 /* Whether the profile's driver has an extension that the real one lacks. */
 int emulates(const char* extension);
 void* import_qualcomm(void* context, cl_ulong flags, size_t bytes, const cl_image_desc* image,
@@ -79,6 +83,14 @@ void* import_qualcomm(void* context, cl_ulong flags, size_t bytes, const cl_imag
 int may_use(void* object);
 int may_use_arguments(void* kernel);
 void forget_shared(void* object);
+
+/* A number that no other object has had; 0 if the program has released the object. */
+cl_ulong serial_of(void* object);
+
+/* Of recordable queues (recordings.c). */
+int record(void* queue, void* kernel, cl_uint dimensions, const size_t* global, const size_t* local,
+           cl_int* code);
+void forget_recordable(void* queue);
 
 /* The device that poses as the profile's. */
 void* real_device(void);

@@ -38,6 +38,7 @@ cl_int clFlush(void* queue) { return REAL(cl_int, clFlush, (void*))(flushed(queu
 cl_int clFinish(void* queue) { return REAL(cl_int, clFinish, (void*))(flushed(queue)); }
 
 cl_int clReleaseCommandQueue(void* queue) {
+  forget_recordable(queue);
   return REAL(cl_int, clReleaseCommandQueue, (void*))(flushed(queue));
 }
 

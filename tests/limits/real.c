@@ -75,8 +75,6 @@ cl_int clGetDeviceIDs(void* of, cl_ulong type, cl_uint count, void** devices, cl
 #define WAITS cl_uint n, const void *wait, void *event
 
 FORWARD(cl_int, clReleaseContext, (void* context), (context))
-FORWARD(void*, clCreateCommandQueue, (void* context, void* d, cl_ulong flags, cl_int* error),
-        (context, d, flags, error))
 FORWARD(cl_int, clGetMemObjectInfo,
         (void* object, cl_uint what, size_t size, void* value, size_t* needed),
         (object, what, size, value, needed))
@@ -101,7 +99,6 @@ FORWARD(void*, clCreateKernel, (void* program, const char* name, cl_int* error),
 FORWARD(cl_int, clGetKernelInfo,
         (void* kernel, cl_uint what, size_t size, void* value, size_t* needed),
         (kernel, what, size, value, needed))
-FORWARD(cl_int, clReleaseKernel, (void* kernel), (kernel))
 FORWARD(cl_int, clEnqueueFillBuffer,
         (void* queue, void* buffer, const void* pattern, size_t size, size_t offset, size_t bytes,
          WAITS),

@@ -27,7 +27,7 @@ from tests.litert.host import (
     litert,
 )
 from tests.model_maker import ModelMaker
-from tests.python import subprocesses
+from tests.python import models, subprocesses
 from tests.python.subprocesses import assert_succeeds
 
 if TYPE_CHECKING:
@@ -159,6 +159,60 @@ def test_buffers_take_turns(device, scene):
             model.run([x], [y])
     for i, (_, y) in enumerate(pairs):
         np.testing.assert_allclose(y.read(), wanted(a_row(scale=i + 1)), atol=1e-6)
+
+
+KHR = "cl_khr_command_buffer"
+
+
+def launches_with_lists(s: Scene) -> list[int]:
+    """Kernels started by inferences: three with each of three pairs of buffers, then in turns."""
+    model = s.model(models.chain((1, SIZE)))
+    launches = []
+
+    def run(x: Buffer, y: Buffer, scale: float) -> None:
+        x.write(a_row(scale=scale))
+        model.run([x], [y])
+        want = np.exp(np.tanh(a_row(scale=scale)))
+        np.testing.assert_allclose(y.read(), want / want.sum(), rtol=1e-5)
+        launches.append(stats()[0]["last_invoke"]["launches"])
+
+    for scale in range(1, 4):
+        pair = (s.buffer(), s.buffer())
+        for _ in range(3):
+            run(*pair, scale)
+        for made in pair:
+            s.made.remove(made)
+            made.destroy()
+    pairs = [(s.buffer(), s.buffer()) for _ in range(2)]
+    for i in range(4):
+        run(*pairs[i % 2], i + 1)
+    return launches
+
+
+def test_command_list_with_lent_buffers(device, scene):
+    """Recorded when the same buffers come again, and dropped before one of them goes."""
+    launches = launches_with_lists(scene(device=device, command_list="on"))
+    extension = stats()[0]["command_lists"][0]["extension"]
+    usual = [2, 2, 2] * 3 + [2] * 4
+    assert launches == ([2, 1, 1] * 3 + [2] * 4 if extension == KHR else usual)
+
+
+@pytest.mark.parametrize("keeps", ["0", "1"])
+def test_command_list_of_adreno_gets_other_buffers(keeps):
+    """They are arguments that replace the recorded ones, even in the first inference."""
+    try:
+        variables = environment("adreno_660", subprocesses.ROOT / "build" / "limits")
+    except LayerError as error:
+        pytest.skip(str(error))
+    code = """
+        from tests.litert.test_opencl_buffers import launches_with_lists
+        s = Scene(folder, command_list="on")
+        launches = launches_with_lists(s)
+        assert launches == [1] * 13, (launches, stats()[0]["command_lists"])
+        s.end()
+    """
+    changes = {"LIMITS_EXTENSIONS": "cl_qcom_recordable_queues", "LIMITS_RECORDABLE_MAX": "8"}
+    assert_succeeds(run_python(code, **{**variables, **changes, "LIMITS_RECORDING_KEEPS": keeps}))
 
 
 @pytest.mark.parametrize("kind", [HOST, OPENCL])

@@ -527,7 +527,9 @@ def test_a_loop_within_a_memory_budget(runtime, device, rng):
     assert found.partitions[0].peak_bytes <= budget
 
 
-@pytest.mark.parametrize("options", [{"precision": "fp16"}, {"chain": "on"}, {"profile": True}])
+@pytest.mark.parametrize(
+    "options", [{"precision": "fp16"}, {"chain": "on"}, {"command_list": "on"}, {"profile": True}]
+)
 def test_options_of_loops(runtime, device, rng, options):
     delegate = clgpu_delegate.load(device=device, **options)
     model, given = recurrent(5, rng), [floats(rng, (5, 4)), floats(rng, (1, 4))]

@@ -56,6 +56,18 @@ std::optional<runtime::Chaining> Builder::chaining(bool lasts) const {
   return runtime::Chaining{limits, chain == Chain::kAuto, lasts};
 }
 
+// On CPUs a launch costs about as much as its part of a list.
+runtime::Listing Builder::listing() const {
+  switch (target_.options.command_list) {
+    case CommandList::kOn:
+      return runtime::Listing::kAlways;
+    case CommandList::kAuto:
+      return target_.device().is_cpu() ? runtime::Listing::kNever : runtime::Listing::kIfFaster;
+    default:
+      return runtime::Listing::kNever;
+  }
+}
+
 Built Builder::build(const ir::Graph& graph, std::int64_t budget,
                      const std::shared_ptr<runtime::Pool>& pool, Level level, bool lasts,
                      const Carriers* carriers) const {
@@ -91,7 +103,7 @@ Built Builder::build(const ir::Graph& graph, std::int64_t budget,
                   std::make_shared<runtime::Executor>(
                       target_.context, target_.store, std::move(fitted.plan),
                       target_.options.warm_up, pool, target_.options.profile, chaining(lasts),
-                      /*bundles=*/lasts && target_.options.chain != Chain::kOff,
+                      /*bundles=*/lasts && target_.options.chain != Chain::kOff, listing(),
                       carriers == nullptr ? nullptr : carriers->set(),
                       carriers == nullptr ? nullptr : carriers->weights())};
       engines_.add_built(built.executor->plan(), learned,

@@ -52,6 +52,7 @@ class Builder {
 
  private:
   std::optional<runtime::Chaining> chaining(bool lasts) const;
+  runtime::Listing listing() const;
   plan::PlanOptions plan_options(std::int64_t budget, Level level) const;
 
   const Target& target_;

@@ -106,6 +106,15 @@ std::vector<runtime::BundlesTaken> bundles(const Ledger& ledger) {
   return bundles;
 }
 
+std::vector<runtime::ListTaken> command_lists(const Ledger& ledger) {
+  std::vector<runtime::ListTaken> lists;
+  for (const Live& partition : ledger.partitions()) {
+    const auto executor = partition.executor.lock();
+    lists.push_back(executor == nullptr ? runtime::ListTaken{} : executor->command_list());
+  }
+  return lists;
+}
+
 std::vector<std::optional<Reused>> reused(const Ledger& ledger) {
   std::vector<std::optional<Reused>> all;
   for (const Live& partition : ledger.partitions()) {

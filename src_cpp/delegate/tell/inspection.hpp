@@ -19,6 +19,9 @@ std::vector<runtime::ChainsTaken> chains(const Ledger& ledger);
 /// By partition.
 std::vector<runtime::BundlesTaken> bundles(const Ledger& ledger);
 
+/// By partition: what became of its command list.
+std::vector<runtime::ListTaken> command_lists(const Ledger& ledger);
+
 /// By partition: what was computed again with the option reuse; nothing where it keeps nothing.
 /// Waits for inferences in flight.
 struct Reused {

@@ -95,7 +95,7 @@ class QueueOf {
 
 Executor::Executor(std::shared_ptr<cl::Context> context, std::shared_ptr<store::Store> store,
                    plan::Plan plan, bool warm_up, std::shared_ptr<Pool> pool, bool record,
-                   const std::optional<Chaining>& chaining, bool bundles,
+                   const std::optional<Chaining>& chaining, bool bundles, Listing listing,
                    std::shared_ptr<CarriedSet> carried, std::shared_ptr<Weights> weights)
     : context_(std::move(context)),
       store_(std::move(store)),
@@ -107,15 +107,21 @@ Executor::Executor(std::shared_ptr<cl::Context> context, std::shared_ptr<store::
       images_(*context_),
       transfers_(
           *context_, queue_, plan_, [this](int buffer) { return memory(buffer); },
-          [this](cl::cl_mem object) { images_.forget(object); }, stale_) {
+          [this](cl::cl_mem object) {
+            images_.forget(object);
+            if (!list_replaces_) forget_list();
+          },
+          stale_) {
   try {
-    make_all(warm_up, std::move(pool), record, chaining, bundles);
+    make_all(warm_up, std::move(pool), record, chaining, bundles, listing);
   } catch (const CandidateFailure&) {
     abandon_run();
+    if (arena_ != nullptr) arena_->on_parting(nullptr);
     keep_programs();
     throw;
   } catch (...) {
     abandon_run();  // the destructor will not run
+    if (arena_ != nullptr) arena_->on_parting(nullptr);
     throw;
   }
 }
@@ -130,7 +136,7 @@ void Executor::keep_programs() noexcept {
 }
 
 void Executor::make_all(bool warm_up, std::shared_ptr<Pool> pool, bool record,
-                        const std::optional<Chaining>& chaining, bool bundles) {
+                        const std::optional<Chaining>& chaining, bool bundles, Listing listing) {
   if (!plan_.moves.empty())
     mover_ = std::make_unique<Mover>(*context_, plan_, record, [this](int b) { return memory(b); });
   run_load_steps();
@@ -139,6 +145,7 @@ void Executor::make_all(bool warm_up, std::shared_ptr<Pool> pool, bool record,
   provide_carried();
   arena_ = std::make_unique<Lease>(
       pool != nullptr && !plan_.poison ? std::move(pool) : std::make_shared<Pool>(context_), plan_);
+  if (listing != Listing::kNever) arena_->on_parting([this] { forget_list(); });
   const auto turn = take_turn();
   stale_ = false;  // bind() sets the objects of each kernel
   if (plan_.poison) poison_arena();
@@ -154,11 +161,15 @@ void Executor::make_all(bool warm_up, std::shared_ptr<Pool> pool, bool record,
     first_launches_.clear();
     if (bundles && !record) make_bundles(warm_up);
     if (chaining && !record) make_chains(*chaining, warm_up);
+    if (listing != Listing::kNever && !record) make_list(listing, warm_up);
   });
 }
 
 Executor::~Executor() {
-  if (arena_ != nullptr) arena_->settle();
+  if (arena_ != nullptr) {
+    arena_->settle();
+    arena_->on_parting(nullptr);
+  }
   finish_all();  // buffers must outlive the commands in the queue
   if (recorder_ != nullptr) recorder_->settle();
 }
@@ -353,7 +364,9 @@ std::unique_lock<std::mutex> Executor::take_turn() {
 }
 
 void Executor::give_buffers() {
-  if (!stale_ && !transfers_.has_changed()) return;
+  steady_ = !stale_ && !transfers_.has_changed();
+  if (steady_) return;
+  if (!list_replaces_) forget_list();
   const bool all = stale_;
   for (const BoundLaunch& bound : launches_) {
     if (all || uses_changed(bound)) set_buffers(bound);
@@ -563,8 +576,11 @@ cl::EventHandle Executor::run(const std::vector<const void*>& inputs,
     if (!plan_.carries.empty()) carried_->touch(carried_numbers());
     transfers_.up(inputs, recording);
     const auto alone = chained ? context_->whole_device() : std::unique_lock<std::mutex>();
+    // Commands of a list do not keep lent buffers alive.
     if (chained) {
       launch_chained();
+    } else if (recording == nullptr && !flies && has_list()) {
+      launch_listed(false);
     } else {
       launch_all(recording);
     }

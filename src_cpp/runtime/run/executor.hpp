@@ -17,6 +17,7 @@
 #include "runtime/run/bundles.hpp"
 #include "runtime/run/carried.hpp"
 #include "runtime/run/chains.hpp"
+#include "runtime/run/command_list.hpp"
 #include "runtime/run/images.hpp"
 #include "runtime/run/mover.hpp"
 #include "runtime/run/pool.hpp"
@@ -62,12 +63,13 @@ class Executor {
   /// while an inference is waited for and not recorded; what was measured is kept in the store.
   /// With `bundles`, one launch computes neighbouring small ones that do not depend on each other,
   /// unless an inference is recorded.
+  /// `listing` is for launches that run in no chain, in inferences that are not recorded.
   /// `carried` has the memory of plan().carries; it may be null if there are none. Weights that
   /// `weights` has are not loaded again; null: each executor has its own.
   Executor(std::shared_ptr<cl::Context> context, std::shared_ptr<store::Store> store,
            plan::Plan plan, bool warm_up, std::shared_ptr<Pool> pool = nullptr, bool record = false,
            const std::optional<Chaining>& chaining = std::nullopt, bool bundles = false,
-           std::shared_ptr<CarriedSet> carried = nullptr,
+           Listing listing = Listing::kNever, std::shared_ptr<CarriedSet> carried = nullptr,
            std::shared_ptr<Weights> weights = nullptr);
   ~Executor();
   Executor(const Executor&) = delete;
@@ -87,6 +89,7 @@ class Executor {
   /// Thread-safe, also during run().
   ChainsTaken chains() const;
   BundlesTaken bundles() const;
+  ListTaken command_list() const;
 
   /// To be called before the runtime's tensors move or are destroyed: the executor does not use
   /// their memory any more, and the next run() looks up their addresses again.
@@ -178,7 +181,7 @@ class Executor {
   void poison_arena();
   void keep_programs() noexcept;
   void make_all(bool warm_up, std::shared_ptr<Pool> pool, bool record,
-                const std::optional<Chaining>& chaining, bool bundles);
+                const std::optional<Chaining>& chaining, bool bundles, Listing listing);
   BoundLaunch bind(plan::Step& step);
   BoundLaunch try_bind(plan::Step& step);
   void try_launch(const BoundLaunch& bound, const char* where);
@@ -199,8 +202,30 @@ class Executor {
   void take_chains(const ChainsTaken& taken);
   std::optional<ChainVerdict> measure_chains();
   void leave_chains(ChainVerdict verdict);
-  void store_verdict(const std::string& verdict);
   void clear_counters();
+  /// Whether enqueueing by `other` takes less time than by `launches`, in turns, with the contents
+  /// of the arena; none where it does not matter. `check` is called when `other` has been timed,
+  /// and may throw.
+  std::optional<bool> is_faster(const std::function<void()>& launches,
+                                const std::function<void()>& other,
+                                const std::function<void()>& check);
+  /// With `is_reversible`, only the second time as final: another process may have been on the
+  /// device once.
+  void store_verdict(const std::string& key, const std::string& label, const std::string& verdict,
+                     bool is_reversible);
+  void make_list(Listing listing, bool may_run);
+  void measure_list(const std::string& key);
+  std::string list_key() const;
+  void find_replaced();
+  void record_list();
+  bool has_list();
+  /// The same for an inference that nobody waits for.
+  bool has_flying_list();
+  void launch_listed(bool waits);
+  void take_list(const ListTaken& taken);
+  void leave_list(const std::string& reason);
+  /// Before objects are released that its arguments may be. Thread-safe.
+  void forget_list() noexcept;
   /// Before the launches of an inference: tells them to compute everything, if they have to.
   void remind();
   void run_load_steps();
@@ -242,6 +267,14 @@ class Executor {
   std::string chains_key_;             // of the verdict in the store
   mutable std::mutex taken_mutex_;
   ChainsTaken taken_;
+  ListTaken list_taken_;
+  std::mutex list_mutex_;
+  std::unique_ptr<CommandList> list_;            // null: launches are enqueued one by one
+  std::vector<CommandList::Argument> replaced_;  // given to each start of it
+  bool list_replaces_ = false;                   // arguments; otherwise it is recorded again
+  std::optional<store::Attempt> list_attempt_;   // until the first one has ended
+  bool list_tried_ = false;
+  bool steady_ = false;  // the kernels have the arguments of the last inference
   // Set before an object that is a kernel argument is created or released, and cleared when all
   // arguments are set: whatever fails in between, no launch uses a released object.
   bool stale_ = false;

@@ -1,8 +1,6 @@
 // Launches of an executor that run as stages of chains.
 #include <algorithm>
-#include <chrono>
 #include <set>
-#include <thread>
 
 #include "base/finally.hpp"
 #include "base/index.hpp"
@@ -24,20 +22,11 @@ const char* name_of(ChainVerdict verdict) {
   }
 }
 
-std::string once(ChainVerdict verdict) { return std::string(name_of(verdict)) + " once"; }
-
 // Against chains.
 constexpr const char* kSlowerReason = "the launches are faster";
 constexpr const char* kWaitedReason = "a work-group of a chain waited too long for the others";
 
-constexpr double kGain = 0.97;        // share of the launches' time: less is noise
-constexpr double kSlice = 1e-3;       // seconds of a measurement
-constexpr double kWorthwhile = 0.02;  // seconds of an inference: above, launches cost nothing
-constexpr int kRounds = 5, kTrials = 3;
-// Further attempts, and the pause before each: another process on the device slows chains down
-// more than launches, which leave it idle in between.
-constexpr int kAttempts = 3;
-constexpr std::chrono::milliseconds kPause{15};
+constexpr const char* kLabel = "chains of launches";  // in the store
 
 }  // namespace
 
@@ -51,18 +40,11 @@ void Executor::take_chains(const ChainsTaken& taken) {
   taken_ = taken;
 }
 
-void Executor::store_verdict(const std::string& verdict) {
-  store_->put(store::kTuning, chains_key_, verdict, "chains of launches: " + verdict);
-}
-
-// Another process may have been on the device once; only a second time is stored as final.
 void Executor::leave_chains(ChainVerdict verdict) {
   const bool waited = verdict == ChainVerdict::kWaited;
-  const auto known = store_->get(store::kTuning, chains_key_);
-  const bool before = known && (*known == once(verdict) || *known == name_of(verdict));
   chains_.reset();
   take_chains({0, 0, waited ? kWaitedReason : kSlowerReason});
-  store_verdict(before ? name_of(verdict) : once(verdict));
+  store_verdict(chains_key_, kLabel, name_of(verdict), true);
   if (waited) clear_counters();
 }
 
@@ -171,7 +153,7 @@ void Executor::make_chains(const Chaining& chaining, bool may_run) {
           return take_chains({0, 0, "an inference takes so long that launches cost nothing"});
         }
         if (*verdict == ChainVerdict::kSlower) return leave_chains(*verdict);
-        store_verdict(name_of(*verdict));
+        store_verdict(chains_key_, kLabel, name_of(*verdict), false);
       }
     }
   } catch (const InternalError&) {
@@ -203,33 +185,14 @@ void Executor::launch_chained() {
   chains_->ask(queue_);
 }
 
-double Executor::seconds_of(int runs, const std::function<void()>& enqueue) {
-  const auto start = std::chrono::steady_clock::now();
-  for (int i = 0; i < runs; ++i) enqueue();
-  finish("the time of chains");
-  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
-  return elapsed.count() / runs;
-}
-
-// Both in turns, with the contents of the arena. The least time of several is the one without
-// disturbance. No verdict where it does not matter.
 std::optional<ChainVerdict> Executor::measure_chains() {
-  const auto one_by_one = [this] { launch_all(); };
-  const auto chained = [this] { launch_chained(); };
-  double launches = seconds_of(1, one_by_one), chains = 1e9;
-  for (int i = 1; i < kTrials; ++i) launches = std::min(launches, seconds_of(1, one_by_one));
-  if (launches > kWorthwhile) return std::nullopt;
-  const int runs = std::clamp(static_cast<int>(kSlice / launches), 1, 50);
-  for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    if (attempt > 0) std::this_thread::sleep_for(kPause);
-    for (int round = 0; round < kRounds; ++round) {
-      launches = std::min(launches, seconds_of(runs, one_by_one));
-      chains = std::min(chains, seconds_of(runs, chained));
-      if (!chains_->finished()) throw Error(kWaitedReason);
-    }
-    if (chains < kGain * launches) return ChainVerdict::kFaster;
-  }
-  return ChainVerdict::kSlower;
+  const std::optional<bool> faster =
+      is_faster([this] { launch_all(); }, [this] { launch_chained(); },
+                [this] {
+                  if (!chains_->finished()) throw Error(kWaitedReason);
+                });
+  if (!faster) return std::nullopt;
+  return *faster ? ChainVerdict::kFaster : ChainVerdict::kSlower;
 }
 
 }  // namespace clgpu::runtime

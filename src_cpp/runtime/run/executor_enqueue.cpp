@@ -21,7 +21,11 @@ cl::EventHandle Executor::enqueue_all(Up up, Down down) {
   arena_->leave_in_flight([this] { finish_all(); });
   try {
     for (std::size_t i = 0; i < plan_.uploads.size(); ++i) up(plan_.uploads[i], i);
-    launch_all();
+    if (has_flying_list()) {
+      launch_listed(false);
+    } else {
+      launch_all();
+    }
     const std::size_t count = plan_.downloads.size();
     CLGPU_CHECK(count > 0);
     // The queue is in order: the event of the last command covers all.

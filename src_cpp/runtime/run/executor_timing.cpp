@@ -1,11 +1,61 @@
 // Measures how long an executor's launches take on the device.
 #include <algorithm>
 #include <chrono>
+#include <thread>
 
 #include "base/finally.hpp"
 #include "runtime/run/executor.hpp"
 
 namespace clgpu::runtime {
+namespace {
+
+constexpr double kGain = 0.97;        // share of the launches' time: less is noise
+constexpr double kSlice = 1e-3;       // seconds of a measurement
+constexpr double kWorthwhile = 0.02;  // seconds of an inference: above, launches cost nothing
+constexpr int kRounds = 5, kTrials = 3;
+// Further attempts, and the pause before each: another process on the device slows chains down
+// more than launches, which leave it idle in between.
+constexpr int kAttempts = 3;
+constexpr std::chrono::milliseconds kPause{15};
+
+}  // namespace
+
+double Executor::seconds_of(int runs, const std::function<void()>& enqueue) {
+  const auto start = std::chrono::steady_clock::now();
+  for (int i = 0; i < runs; ++i) enqueue();
+  finish("the time of launches");
+  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+  return elapsed.count() / runs;
+}
+
+// The least time of several is the one without disturbance.
+std::optional<bool> Executor::is_faster(const std::function<void()>& launches,
+                                        const std::function<void()>& other,
+                                        const std::function<void()>& check) {
+  double usual = seconds_of(1, launches), others = 1e9;
+  for (int i = 1; i < kTrials; ++i) usual = std::min(usual, seconds_of(1, launches));
+  if (usual > kWorthwhile) return std::nullopt;
+  const int runs = std::clamp(static_cast<int>(kSlice / usual), 1, 50);
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    if (attempt > 0) std::this_thread::sleep_for(kPause);
+    for (int round = 0; round < kRounds; ++round) {
+      usual = std::min(usual, seconds_of(runs, launches));
+      others = std::min(others, seconds_of(runs, other));
+      check();
+    }
+    if (others < kGain * usual) return true;
+  }
+  return false;
+}
+
+void Executor::store_verdict(const std::string& key, const std::string& label,
+                             const std::string& verdict, bool is_reversible) {
+  const std::string once = verdict + " once";
+  const auto known = store_->get(store::kTuning, key);
+  const bool is_final = !is_reversible || (known && (*known == once || *known == verdict));
+  const std::string& row = is_final ? verdict : once;
+  store_->put(store::kTuning, key, row, label + ": " + row);
+}
 
 double Executor::device_time(int runs, int node) {
   const std::lock_guard<std::mutex> lock(busy_);
@@ -31,12 +81,16 @@ double Executor::time_of(int runs, int node, const std::vector<const BoundLaunch
   }
   finish("device_time");
   const bool chained = chains_ != nullptr && node < 0;
+  steady_ = true;
+  const bool listed = node < 0 && has_list();
   const auto alone = chained ? context_->whole_device() : std::unique_lock<std::mutex>();
   const auto start = std::chrono::steady_clock::now();
   for (int i = 0; i < runs; ++i) {
     forget_kept();
     if (chained) {
       launch_chained();
+    } else if (listed && list_ != nullptr) {
+      launch_listed(!list_->may_overlap());
     } else if (node < 0) {
       launch_all();
     } else {

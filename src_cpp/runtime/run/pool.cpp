@@ -86,6 +86,9 @@ cl::cl_mem Pool::part(std::size_t slot, std::int64_t offset, std::int64_t bytes,
 // their creation. So the sub-buffers of all arenas are created and released together.
 void Pool::drop_parts() noexcept {
   settle();
+  for (const auto& [arena, needs] : needs_) {
+    if (arena->parting_) arena->parting_();
+  }
   images_.clear();
   part_at_.clear();
   while (!parts_.empty()) parts_.pop_back();
@@ -131,6 +134,11 @@ void Lease::settle() {
 void Lease::leave_in_flight(std::function<void()> wait) {
   pool_->in_flight_ = this;
   pool_->wait_ = std::move(wait);
+}
+
+void Lease::on_parting(std::function<void()> parting) {
+  const std::lock_guard<std::mutex> turn(pool_->turn_);
+  parting_ = std::move(parting);
 }
 
 // In a divided object all tensors are sub-buffers: a kernel must not have an object and a part of

@@ -80,6 +80,10 @@ class Lease {
   /// Waits for these commands; afterwards no caller uses `wait` any more.
   void settle();
 
+  /// From now on, `parting` is called before objects that memory() has may be released, by whoever
+  /// has the turn. It must not throw. The caller must not have the turn.
+  void on_parting(std::function<void()> parting);
+
   /// In our turn: allocates the memory. Sets `stale` if memory() changes. Throws
   /// cl::OpenCLError (out of memory); memory() must not be used then before a call that succeeds.
   void refresh(bool& stale);
@@ -94,8 +98,10 @@ class Lease {
   cl::cl_mem object(std::size_t index) const { return pool_->slots_[slot_of_[index]].object.get(); }
 
  private:
+  friend class Pool;
   const std::shared_ptr<Pool> pool_;
   const plan::Plan& plan_;
+  std::function<void()> parting_;     // under the turn
   std::vector<std::size_t> slot_of_;  // by object of the plan
   Pool::Needs needs_;
   std::vector<cl::cl_mem> of_buffer_;

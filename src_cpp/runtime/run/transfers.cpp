@@ -81,6 +81,13 @@ const Transfers::Way* Transfers::find(int buffer) const {
   return nullptr;
 }
 
+bool Transfers::may_replace(int buffer) const {
+  return std::any_of(ways_.begin(), ways_.end(), [&](const Way& way) {
+    return way.planned->buffer == buffer &&
+           (way.may_bind || way.planned->road == Road::kHostPointer);
+  });
+}
+
 bool Transfers::has_changed() const {
   return std::any_of(ways_.begin(), ways_.end(), [](const Way& way) { return way.has_changed; });
 }

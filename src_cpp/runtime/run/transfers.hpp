@@ -49,6 +49,9 @@ class Transfers {
 
   /// Whether its own objects may replace this buffer, so that arguments change.
   bool has_own(int buffer) const { return find(buffer) != nullptr; }
+  /// Whether object() may be another one in the next inference: the buffer is the runtime's memory
+  /// or may be lent.
+  bool may_replace(int buffer) const;
   /// The object that replaces the plan's; null if there is none at the moment.
   cl::cl_mem object(int buffer) const;
 
