@@ -18,10 +18,8 @@
 #include "opencl.h"
 
 enum {
-  CL_INVALID_QUEUE_PROPERTIES = -35,
   CL_INVALID_COMMAND_QUEUE = -36,
   CL_INVALID_KERNEL_ARGS = -52,
-  CL_INVALID_PROPERTY = -64,
   MOST = 4096,
 };
 #define CL_QUEUE_RECORDABLE_QCOM ((cl_ulong)1 << 30)
