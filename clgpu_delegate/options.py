@@ -59,6 +59,7 @@ class Settings(TypedDict, total=False):
     dynamic_range: Literal["dequantize", "hybrid"]
     experts: Literal["sparse", "dense"]
     zero_copy: Literal["auto", "off"]
+    pin_tensors: bool
     share_memory: bool
     memory_pool: Literal["interpreter", "process"]
     profile: bool
@@ -210,6 +211,14 @@ class Options:
     ``"auto"``: where they do, CPUs work on the interpreter's inputs and outputs in place, and other
     devices get them through mapped objects. ``"off"``: the driver always copies them, as it does
     for devices with separate memory. See `Delegate.stats`."""
+
+    pin_tensors: bool = False
+    """Lock the memory of the runtime's inputs and outputs in place while it stays where it is, so
+    that devices with memory of their own copy it faster. For tensors of 64 KiB and more on such
+    devices, from the second inference on, which takes up to a millisecond longer. The driver keeps
+    the pages: the application must not free, unmap or replace this memory between inferences except
+    by `allocate_tensors` and by the end of the interpreter, or the device reads and writes the old
+    pages. See `Delegate.stats`."""
 
     share_memory: bool = True
     """Let intermediate tensors share memory where their lifetimes allow. If off, each has a
