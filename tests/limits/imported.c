@@ -339,7 +339,7 @@ void forget_shared(void* object) {
   pthread_mutex_unlock(&mutex);
 }
 
-cl_int clSetKernelArg(void* kernel, cl_uint index, size_t size, const void* value) {
+void note_argument(void* kernel, cl_uint index, size_t size, const void* value) {
   void* object = NULL;
   if (size == sizeof object && value != NULL) memcpy(&object, value, sizeof object);
   pthread_mutex_lock(&mutex);
@@ -357,18 +357,13 @@ cl_int clSetKernelArg(void* kernel, cl_uint index, size_t size, const void* valu
     known = 0;
   }
   pthread_mutex_unlock(&mutex);
-  return REAL(cl_int, clSetKernelArg, (void*, cl_uint, size_t, const void*))(kernel, index, size,
-                                                                             value);
 }
 
 /* clImportMemoryARM is found in this way only. */
-void* clGetExtensionFunctionAddressForPlatform(void* platform, const char* name) {
-  if (strcmp(name, "clImportMemoryARM") == 0) {
-    void* (*import)(void*, cl_ulong, const intptr_t*, void*, size_t, cl_int*) = import_arm;
-    void* address = NULL;
-    memcpy(&address, &import, sizeof address);
-    return address;
-  }
-  return REAL(void*, clGetExtensionFunctionAddressForPlatform, (void*, const char*))(platform,
-                                                                                     name);
+void* importing_extension(const char* name) {
+  void* address = NULL;
+  if (strcmp(name, "clImportMemoryARM") != 0) return address;
+  void* (*import)(void*, cl_ulong, const intptr_t*, void*, size_t, cl_int*) = import_arm;
+  memcpy(&address, &import, sizeof address);
+  return address;
 }

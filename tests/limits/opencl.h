@@ -82,6 +82,9 @@ void* import_qualcomm(void* context, cl_ulong flags, size_t bytes, const cl_imag
 /* Whether it is not OpenGL's, or acquired. */
 int may_use(void* object);
 int may_use_arguments(void* kernel);
+void note_argument(void* kernel, cl_uint index, size_t size, const void* value);
+/* Null for other names. */
+void* importing_extension(const char* name);
 void forget_shared(void* object);
 
 /* A number that no other object has had; 0 if the program has released the object. */

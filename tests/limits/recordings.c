@@ -156,6 +156,7 @@ static cl_int give(void* kernel, const struct Argument* a) {
 }
 
 cl_int clSetKernelArg(void* kernel, cl_uint index, size_t size, const void* value) {
+  note_argument(kernel, index, size, value);
   const cl_int code = REAL(cl_int, clSetKernelArg, (void*, cl_uint, size_t, const void*))(
       kernel, index, size, value);
   if (code != 0 || !emulates_recordings()) return code;
@@ -420,6 +421,7 @@ void* clGetExtensionFunctionAddressForPlatform(void* platform, const char* name)
   platform_asked = platform;
   const char* missing = fact("MISSING");
   if (missing != NULL && strcmp(missing, name) == 0) return NULL;
+  if (importing_extension(name) != NULL) return importing_extension(name);
   for (size_t i = 0; i < sizeof kOurs / sizeof *kOurs; ++i) {
     if (strcmp(kOurs[i].name, name) != 0) continue;
     if (kOurs[i].is_emulated) return emulates_recordings() ? kOurs[i].address : NULL;
