@@ -126,7 +126,7 @@ std::unique_ptr<Specialization> Model::specialization(const TfLiteContext& conte
   };
   for (const std::size_t position : members(node_indices)) {
     const ModelNode& node = nodes[position];
-    if (!node.awaits.empty()) awaiting.insert(node.index);
+    if (!node.awaits.empty() || node.hosted) awaiting.insert(node.index);
     if (!node.is_inlined()) add(node);
     std::for_each(node.inner.begin(), node.inner.end(), add);
   }
@@ -153,8 +153,11 @@ Extract Model::extract(const TfLiteContext& context, const std::vector<int>& nod
   Extract extract;
   std::vector<StateSource> states;
   extract.graph = graph(node_indices, outputs, states);
-  for (const std::size_t position : members(node_indices)) {
-    for (const int id : nodes[position].awaits) {
+  const std::set<std::size_t> own = members(node_indices);
+  for (const std::size_t position : own) {
+    for (const int id : awaited_by(nodes[position])) {
+      const auto writer = writer_.find(id);
+      if (writer != writer_.end() && own.count(writer->second) != 0) continue;  // it is hosted
       if (std::count(extract.awaited.begin(), extract.awaited.end(), id) == 0)
         extract.awaited.push_back(id);
     }

@@ -82,7 +82,8 @@ NodeReport node_report(const TfLiteContext& context, const ModelNode& node) {
   report.index = node.index;
   report.op = node.op;
   report.claimed = node.claimed;
-  report.reason = node.evaluated ? "follows from shapes and constants: computed while planning"
+  report.reason = node.hosted ? "the shapes of other nodes follow from it: computed while planning"
+                  : node.evaluated ? "follows from shapes and constants: computed while planning"
                   : node.folded_at_load ? "computes a constant: runs once, at load time"
                                         : "runs on the device";
   report.computed = node.evaluated ? "planning" : node.folded_at_load ? "load" : "inference";

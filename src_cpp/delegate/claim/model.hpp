@@ -36,6 +36,8 @@ struct ModelNode {
   bool evaluated = false;   ///< its results follow from shapes and constants: planning computes
                             ///< them on the host
   std::vector<int> awaits;  ///< tensors with values that planning needs and only an inference has
+  bool hosted = false;  ///< evaluated because a node awaits its results, or those of a node that
+                        ///< reads them; once an inference has its operands
   bool has_side_effect = false;  ///< beyond its outputs; so have loops and branches
   bool reads_values = false;     ///< its attributes depend on such results
   std::shared_ptr<const CpuNode> cpu;
@@ -193,8 +195,17 @@ class Model {
   bool await(ModelNode& node, const tfl::NodeView& view) const;
   /// Adds the node's results to open_ if awaited values decide on their shapes.
   void note_open(const ModelNode& node);
-  /// Leaves nodes on the CPU that compute what claimed nodes await.
+  /// Lets planning compute on the host what claimed nodes await, or leaves the nodes that compute
+  /// it on the CPU.
   void settle_awaited();
+  bool is_small(int tensor) const;
+  /// Results of claimed nodes that the host can compute before an inference: a few numbers, of such
+  /// results and of what the device does not compute.
+  std::set<int> hostable() const;
+  /// Evaluates a node, and those that compute its operands, whenever an inference has new ones.
+  void host(ModelNode& node);
+  /// The values that planning needs for a node and only an inference has.
+  std::vector<int> awaited_by(const ModelNode& node) const;
   /// Whether the results of a node that works are known while planning.
   /// `inferred`: the shapes of its outputs are set.
   bool follows_from_shapes(const ModelNode& node, bool inferred) const;
