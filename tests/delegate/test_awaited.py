@@ -412,22 +412,35 @@ def test_ranges_that_move_stay_on_the_cpu(device, rng):
     assert reasons["STRIDED_SLICE"] == "end is computed at run time"
 
 
-def test_a_slice_of_which_only_an_inference_knows_anything_stays_on_the_cpu(device, rng):
-    """Its size may be the rest of an axis, whatever the begin, which no partition waits for."""
+def test_a_slice_of_which_only_an_inference_knows_anything(device, rng):
+    """The rest of an axis would need a new plan for each begin, so the CPU computes it."""
     m = ModelMaker()
     x = m.input("x", SHAPE)
     operands = [x, m.input("value", (3,), np.int32), m.input("size", (3,), np.int32)]
     m.output(m.op("ABS", [m.op("SLICE", operands, (1, 2, 3))], (1, 2, 3)))
     delegate = clgpu_delegate.load(device=device)
     x = rng.standard_normal(SHAPE).astype(np.float32)
-    steps = [
-        {"x": x, "value": np.array(v, np.int32), "size": np.array(size, np.int32)}
-        for v, size in (([0, 0, 0], [1, 2, 3]), ([1, 2, 3], [-1, -1, -1]))
-    ]
-    compare(m.build(), steps, delegate)
-    plan = delegate.explain()
-    assert {n.op: n.claimed for n in plan.nodes} == {"SLICE": False, "ABS": True}
+
+    def want(given):
+        begin, size = given["value"], given["size"]
+        ends = np.where(size < 0, SHAPE, begin + size)
+        return [np.abs(x)[tuple(slice(b, e) for b, e in zip(begin, ends))]]
+
+    def run(*steps):
+        given = [
+            {"x": x, "value": np.array(v, np.int32), "size": np.array(size, np.int32)}
+            for v, size in steps
+        ]
+        compare(m.build(), given, delegate, want=want)
+        return delegate.explain()
+
+    moving = ([0, 0, 0], [1, 2, 3]), ([1, 2, 3], [1, 2, 3]), ([0, 1, 1], [1, 1, 2])
+    plan = run(*moving)
+    assert all(node.claimed for node in plan.nodes)
     assert not plan.partitions[0].on_cpu
+    rest = [1, 2, 3], [-1, -1, -1]
+    assert "begin is computed at run time" in run(*moving, rest).partitions[0].on_cpu
+    assert not run(*moving, rest, moving[0]).partitions[0].on_cpu
 
 
 def test_two_partitions_wait_for_one_value(device, rng):

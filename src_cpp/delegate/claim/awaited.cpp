@@ -12,7 +12,8 @@ constexpr std::int64_t kMostAwaited = 64;  // elements of such an operand
 
 bool Model::await(ModelNode& node, const tfl::NodeView& view) const {
   const std::vector<int>& positions = node.operation->positions;
-  if (std::any_of(positions.begin(), positions.end(),
+  if (!node.operation->reads_positions &&
+      std::any_of(positions.begin(), positions.end(),
                   [&](int slot) { return view.has_input(slot) && !view.input(slot).has_data(); }))
     return false;
   for (const int slot : node.operation->settings) {
@@ -59,8 +60,8 @@ std::set<int> Model::hostable() const {
   for (const ModelNode& node : nodes) {
     const bool is_pure = node.claimed && node.operation->code != kTfLiteBuiltinCustom &&
                          node.operation->resource == ops::Resource::kNone &&
-                         node.operation->control == ops::Control::kNone &&
-                         node.operation->states.empty() && node.folded == nullptr;
+                         node.imported.graphs.empty() && node.operation->states.empty() &&
+                         node.folded == nullptr;
     const auto is_result = [&](int id) { return id < 0 || is_small(id); };
     if (is_pure && std::all_of(node.outputs.begin(), node.outputs.end(), is_result) &&
         std::all_of(node.inputs.begin(), node.inputs.end(), has))

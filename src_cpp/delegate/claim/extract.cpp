@@ -85,6 +85,15 @@ class StateValues {
   std::vector<int> current_;  // by state
 };
 
+// The kind of the nodes that pass on the results of a node's graphs.
+const ops::Family* view_of(const ops::Family& family) {
+  if (family.is_view) return &family;
+  const auto found = std::find_if(family.variants.begin(), family.variants.end(),
+                                  [](const ops::Family* variant) { return variant->is_view; });
+  CLGPU_CHECK(found != family.variants.end());
+  return *found;
+}
+
 // The name in the model without the separator that ops::Imported::resource may contain.
 std::string readable(std::string resource) {
   std::replace(resource.begin(), resource.end(), '\n', ' ');
@@ -217,11 +226,12 @@ ir::Graph Model::graph(const std::vector<int>& node_indices, const std::vector<i
       graph.tensor(intern(member.outputs[0])).constant = member.folded;
     }
   };
-  // The results of a loop or a branch are those of its nodes, or its inputs.
+  // The results of a loop, a branch or a composite are those of its nodes, or its inputs.
   const auto pass_on = [&](const ModelNode& member) {
     for (std::size_t i = 0; i < member.results.size(); ++i) {
       if (member.outputs[i] < 0) continue;
       ir::Node node = ir_node(member, [](int) { return -1; });
+      node.kind = view_of(*member.family);
       node.inputs = {intern(member.results[i])};
       node.outputs = {intern(member.outputs[i])};
       graph.nodes.push_back(std::move(node));

@@ -29,10 +29,11 @@ struct ModelNode {
   const ops::Operation* operation = nullptr;  ///< of the family
   ops::Imported imported;
   std::shared_ptr<const ir::Constant> folded;  ///< decoded result of a DENSIFY
-  bool works = false;              ///< its family accepts it, and nothing has failed on the device
-  bool claimed = false;            ///< works, and is not left on the CPU for another reason
-  std::optional<Refusal> refusal;  ///< why it is not claimed
-  bool folded_at_load = false;     ///< claimed, and computed once: a constant
+  bool works = false;               ///< its family accepts it, and nothing has failed on the device
+  bool claimed = false;             ///< works, and is not left on the CPU for another reason
+  std::optional<Refusal> refusal;   ///< why it is not claimed
+  std::optional<Refusal> as_graph;  ///< why a composite runs as its graph, not as one operation
+  bool folded_at_load = false;      ///< claimed, and computed once: a constant
   bool evaluated = false;   ///< its results follow from shapes and constants: planning computes
                             ///< them on the host
   std::vector<int> awaits;  ///< tensors with values that planning needs and only an inference has
@@ -41,13 +42,13 @@ struct ModelNode {
   bool has_side_effect = false;  ///< beyond its outputs; so have loops and branches
   bool reads_values = false;     ///< its attributes depend on such results
   std::shared_ptr<const CpuNode> cpu;
-  // Of a loop or a branch that works: what it computes, in execution order, and the tensors with
-  // its results.
+  // Of a loop, a branch or a composite that works as its graphs: what it computes, in execution
+  // order, and the tensors with its results.
   std::vector<ModelNode> inner;
   std::vector<int> results;
   std::set<int> graphs;  ///< whose nodes these are
 
-  bool is_inlined() const { return works && operation->control != ops::Control::kNone; }
+  bool is_inlined() const { return works && !imported.graphs.empty(); }
 };
 
 class Model {
