@@ -45,14 +45,17 @@ HEAD = """\
 What the delegate does with each builtin operation of TensorFlow Lite. The types are those of the
 first input of data. int16, int8 and uint8 are quantised integers; where numbers are only moved,
 they need no scale. ABS, ADD, MUL and the comparisons except NOT_EQUAL also take int16 without a
-scale, and FLOOR_DIV and FLOOR_MOD divide the stored values, as the reference kernels do. Operations
-without a mark run as kernels on the device.
+scale, and FLOOR_DIV and FLOOR_MOD divide the stored values, as the reference kernels do. Arithmetic
+on float16 computes in float and rounds each result to half; it is there where the reference kernels
+have it. Operations without a mark run as kernels on the device.
 
 Tensors have up to 6 axes. Views, conversions of types, and arithmetic, comparisons and SELECT of
 equal shapes take 8; so does BROADCAST_TO, if at most 6 are left after it has merged neighbours.
 
-SLICE and STRIDED_SLICE take a begin that is computed at run time where the shape of the result does
-not depend on it. One outside of its axis is moved into it.
+Shapes, axes and sizes may be computed at run time: the model is planned for their values, and again
+when they change. Nodes that compute them of a few numbers are part of that. SLICE and STRIDED_SLICE
+take a begin that is computed at run time where the shape of the result does not depend on it. One
+outside of its axis is moved into it.
 
 - **planned**: the result follows from the shapes of tensors and from constants. It is computed
   while the model is planned, and again after a resize, and costs no kernel launch. The same holds
@@ -82,7 +85,8 @@ reason ([Nodes on the CPU](refusals.md)).
 COMPOSITES = """\
 STABLEHLO_COMPOSITE runs as one kernel or a few if its name is odml.scaled_dot_product_attention,
 odml.rms_norm, odml.l2_norm or odml.group_norm, and if its decomposition computes what the name
-says: the delegate compares both, because the runtimes compute the decomposition.\
+says: the delegate compares both, because the runtimes compute the decomposition. Any other
+composite runs as the nodes of its decomposition, if the device takes all of them.\
 """
 
 
@@ -111,6 +115,10 @@ class Node:
         elif self.q is not None and dtype.itemsize > 2:
             quantization = Quantization(0.5 / 256, 0)
         return self.m.constant(np.ones(shape, dtype), quantization=quantization)
+
+    def filled_like(self) -> int:
+        """A scalar with the scale of the input."""
+        return self.m.constant(np.array(1, self.dtype), quantization=self.q)
 
     def weights(self, shape: tuple[int, ...]) -> int:
         """Of products: those of int16 are int8."""
@@ -166,7 +174,7 @@ UNARY = """ABS CEIL COS ELU EXP FLOOR GELU HARD_SWISH LEAKY_RELU LOCAL_RESPONSE_
     LOGICAL_NOT NEG RELU RELU6 RELU_0_TO_1 RELU_N1_TO_1 ROUND RSQRT SIGN SIN SQRT SQUARE"""
 BINARY = """ADD ADD_N ATAN2 BITWISE_XOR DIV FLOOR_DIV FLOOR_MOD LOGICAL_AND LOGICAL_OR MAXIMUM
     MINIMUM MUL POW RIGHT_SHIFT SQUARED_DIFFERENCE STABLEHLO_ADD STABLEHLO_MAXIMUM
-    STABLEHLO_MINIMUM STABLEHLO_MULTIPLY SUB"""
+    STABLEHLO_MINIMUM STABLEHLO_MULTIPLY STABLEHLO_SHIFT_LEFT SUB"""
 COMPARISONS = "EQUAL GREATER GREATER_EQUAL LESS LESS_EQUAL NOT_EQUAL"
 SEGMENTS = """SEGMENT_SUM UNSORTED_SEGMENT_MAX UNSORTED_SEGMENT_MIN UNSORTED_SEGMENT_PROD
     UNSORTED_SEGMENT_SUM"""
@@ -241,6 +249,12 @@ def _batch_to_space(n: Node) -> Any:
 def _padding(n: Node, name: str, *more: int, **options: Any) -> Any:
     sizes = n.m.constant(np.array([[0, 0], [1, 1], [1, 1], [0, 0]], np.int32))
     return n.op(name, [n.x(), sizes, *more], (1, 6, 6, 8), **options)
+
+
+def _stablehlo_pad(n: Node) -> Any:
+    sizes = {"edge_padding_low": (1, 0), "edge_padding_high": (0, 1), "interior_padding": (1, 0)}
+    options = {name: np.array(values, np.int64) for name, values in sizes.items()}
+    return n.op("STABLEHLO_PAD", [n.x((4, 8)), n.filled_like()], (8, 9), **options)
 
 
 def _strided(n: Node) -> Any:
@@ -466,6 +480,7 @@ NODES: dict[str, Build] = {
     "DEPTHWISE_CONV_2D": _depthwise,
     "DEPTH_TO_SPACE": lambda n: n.op("DEPTH_TO_SPACE", [n.x()], (1, 8, 8, 2), block_size=2),
     "DEQUANTIZE": lambda n: n.op("DEQUANTIZE", [n.x()], dtype=np.float32),
+    "DILATE": lambda n: n.op("DILATE", [n.x((4, 8)), n.ints(2, 1), n.filled_like()], (7, 8)),
     "DYNAMIC_UPDATE_SLICE": _update,
     "EMBEDDING_LOOKUP": lambda n: n.op(
         "EMBEDDING_LOOKUP", [n.m.input("i", (3,), np.int32), n.x((4, 8))], (3, 8)
@@ -520,6 +535,7 @@ NODES: dict[str, Build] = {
     "SVDF": _svdf,
     "SQUEEZE": lambda n: n.op("SQUEEZE", [n.x()], (4, 4, 8), squeeze_dims=[0]),
     "STABLEHLO_COMPOSITE": _composite,
+    "STABLEHLO_PAD": _stablehlo_pad,
     "STRIDED_SLICE": _strided,
     "TANH": scaled("TANH", _SIGNED),
     "TILE": lambda n: n.op("TILE", [n.x(), n.ints(1, 2, 1, 1)], (1, 8, 4, 8)),

@@ -73,4 +73,7 @@ constexpr const char* name_of(DType t) {
 
 constexpr bool is_float(DType t) { return t == DType::kF32 || t == DType::kF16; }
 
+/// Quantised if it has a scale.
+constexpr bool is_small_integer(DType t) { return !is_float(t) && size_of(t) < 4; }
+
 }  // namespace clgpu

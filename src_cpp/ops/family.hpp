@@ -116,6 +116,7 @@ struct Operation {
   /// Slots of further inputs that planning needs as constants. They would change with most
   /// inferences, so no partition is planned for their values.
   std::vector<int> positions{};
+  bool reads_positions = false;  ///< kernels read them: a shape that needs one is the CPU's
 };
 
 /// What the time of an operation depends on.

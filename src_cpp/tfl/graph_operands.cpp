@@ -177,10 +177,15 @@ ModelInMemory::ModelInMemory(const std::vector<const TfLiteContext*>& graphs) {
     const auto* const at = static_cast<const std::uint8_t*>(address);
     if (first == nullptr || before(at, first)) first = at;
   };
-  const std::uint8_t *name = nullptr, *data = nullptr;
+  const std::uint8_t *name = nullptr, *data = nullptr, *first_name = nullptr, *last_name = nullptr;
   for (const TfLiteContext* graph : graphs) {
     for (std::size_t i = 0; i < graph->tensors_size; ++i) {
       const TfLiteTensor& tensor = graph->tensors[i];
+      if (tensor.name != nullptr && *tensor.name != 0) {
+        take(first_name, tensor.name);
+        const auto* const at = reinterpret_cast<const std::uint8_t*>(tensor.name);
+        if (last_name == nullptr || before(last_name, at)) last_name = at;
+      }
       // Runtimes set `allocation` for constants of a file.
       if (tensor.allocation_type != kTfLiteMmapRo || tensor.allocation == nullptr) continue;
       if (tensor.name != nullptr && *tensor.name != 0) take(name, tensor.name);
@@ -188,10 +193,11 @@ ModelInMemory::ModelInMemory(const std::vector<const TfLiteContext*>& graphs) {
     }
   }
   // A runtime may have replaced a name by that of a signature, or copied data to align it: neither
-  // lies in the file then.
-  for (const std::uint8_t* first : {name, data}) {
+  // lies in the file then. Graphs without constants have the names of other tensors only.
+  for (const std::uint8_t* first : {name, data, first_name, last_name}) {
     const std::uint8_t* const file = first != nullptr ? file_before(first) : nullptr;
-    if (file != nullptr) files_.push_back(file);
+    if (file != nullptr && std::count(files_.begin(), files_.end(), file) == 0)
+      files_.push_back(file);
   }
 }
 

@@ -21,11 +21,12 @@ struct GraphOperands {
   std::vector<NodeOperands> nodes;  ///< as in the file
 };
 
-/// Finds the file by its constants, which lie in it. Memory is read by a system call that fails
-/// where none is mapped, so a wrong guess does no harm.
+/// Finds the file by its constants and the names of its tensors, which lie in it. Memory is read by
+/// a system call that fails where none is mapped, so a wrong guess does no harm.
 class ModelInMemory {
  public:
-  /// `graphs`: of one model. Nothing is found if none of their tensors is a constant of a file.
+  /// `graphs`: of one model. Nothing is found if none of their tensors is a constant of a file or
+  /// has a name that lies in one.
   explicit ModelInMemory(const std::vector<const TfLiteContext*>& graphs);
 
   /// Of the graph with this index; none if no file was found, or if `is_it` denies that it is the

@@ -9,7 +9,7 @@ import pytest
 
 import clgpu_delegate
 from tests.model_maker import ModelMaker
-from tests.ops.harness import op_runtime
+from tests.ops.harness import MANY, op_runtime
 from tests.runtimes import make_interpreter
 
 Array = np.ndarray
@@ -214,20 +214,100 @@ def test_output_shapes_of_transposed_convolutions_in_three_dimensions(device, rn
     assert all(node.claimed for node in delegate.explain().nodes)
 
 
-def test_a_computed_value_comes_from_the_cpu(device, rng):
-    m = ModelMaker()
+def doubled_shape(m: ModelMaker, dtype=np.int32) -> bytes:
+    """RESHAPE to twice what an input says."""
     x = m.op("NEG", [m.input("x", SHAPE)], SHAPE)
-    half = m.input("value", (2,), np.int32)
+    half = m.input("value", (2,), dtype)
+    if dtype is not np.int32:
+        types = {"in_data_type": dtype, "out_data_type": np.int32}
+        half = m.op("CAST", [half], (2,), dtype=np.int32, **types)
     shape = m.op("ADD", [half, half], (2,))
-    m.output(m.op("ABS", [m.op("RESHAPE", [x, shape], (6, 8))], (6, 8)))
+    m.output(m.op("ABS", [m.op("RESHAPE", [x, shape], (6, 8), dtype=np.float32)], (6, 8)))
+    return m.build()
+
+
+def test_values_computed_of_a_few_numbers_are_planned_with(device, rng):
     delegate = clgpu_delegate.load(device=device)
     steps = [
         {"x": rng.standard_normal(SHAPE).astype(np.float32), "value": np.array(v, np.int32)}
         for v in ([3, 4], [3, 4], [6, 2], [1, 12])
     ]
-    compare(m.build(), steps, delegate, want=lambda given: reshaped(given, 2))
+    model = doubled_shape(ModelMaker())
+    compare(model, steps, delegate, want=lambda given: reshaped(given, 2))
+    plan = delegate.explain()
+    assert all(node.claimed for node in plan.nodes)
+    assert len(plan.partitions) == 1
+    assert [n.op for n in plan.nodes if n.computed == "planning"] == ["ADD"]
+
+
+def test_other_values_with_the_same_results_need_no_new_plan(device, rng):
+    delegate = clgpu_delegate.load(device=device)
+    x = rng.standard_normal(SHAPE).astype(np.float32)
+    values = [[3.1, 4.2], [3.5, 4.9], [3.0, 4.0], [6.5, 2.5], [3.1, 4.2]]
+    steps = [{"x": x, "value": np.float32(v)} for v in values]
+
+    def want(given):
+        return [np.abs(x).reshape(2 * given["value"].astype(np.int32))]
+
+    model = doubled_shape(ModelMaker(), np.float32)
+    made = []
+    for some in (steps[:1], steps[:3], steps[:4], steps):
+        before = plans_made(delegate)
+        compare(model, some, delegate, want=want)
+        made.append(plans_made(delegate) - before)
+    assert made[1] <= made[0]  # programs and packed weights may be kept
+    assert made[2] > made[1]
+    assert made[3] > made[2]
+    assert all(node.claimed for node in delegate.explain().nodes)
+
+
+def test_a_value_computed_of_many_numbers_comes_from_the_cpu(device, rng):
+    m = ModelMaker()
+    x = m.op("NEG", [m.input("x", SHAPE)], SHAPE)
+    many = m.input("value", (2, MANY), np.int32)
+    shape = m.op("SUM", [many, m.constant(np.array([1], np.int32))], (2,))
+    m.output(m.op("ABS", [m.op("RESHAPE", [x, shape], (6, 8), dtype=np.float32)], (6, 8)))
+    delegate = clgpu_delegate.load(device=device)
+    steps = []
+    for value in ([6, 8], [6, 8], [12, 4]):
+        numbers = np.zeros((2, MANY), np.int32)
+        numbers[:, 7] = value
+        steps.append({"x": rng.standard_normal(SHAPE).astype(np.float32), "value": numbers})
+    compare(
+        m.build(), steps, delegate,
+        want=lambda given: [np.abs(given["x"]).reshape(given["value"].sum(1))],
+    )  # fmt: skip
     reasons = {n.op: n.reason for n in delegate.explain().nodes if not n.claimed}
-    assert reasons == {"ADD": "computes a value that the plan of node 2 (RESHAPE) needs"}
+    assert reasons == {"SUM": "computes a value that the plan of node 2 (RESHAPE) needs"}
+
+
+def test_a_planned_value_may_be_a_result_and_a_factor(device, rng):
+    """ADD's sum is a shape, a result of the model, and a number that the device multiplies by."""
+    m = ModelMaker()
+    x = m.op("NEG", [m.input("x", SHAPE)], SHAPE)
+    half = m.input("value", (2,), np.int32)
+    shape = m.op("ADD", [half, half], (2,))
+    y = m.op("RESHAPE", [x, shape], (6, 8), dtype=np.float32)
+    types = {"in_data_type": np.int32, "out_data_type": np.float32}
+    factor = m.op("CAST", [shape], (2,), dtype=np.float32, **types)
+    z = m.op("MUL", [factor, m.input("z", (2,))], (2,))
+    m.output(y, shape, z)
+    delegate = clgpu_delegate.load(device=device)
+    steps = [
+        {
+            "x": rng.standard_normal(SHAPE).astype(np.float32),
+            "z": rng.standard_normal(2).astype(np.float32),
+            "value": np.array(v, np.int32),
+        }
+        for v in ([3, 4], [3, 4], [6, 2])
+    ]
+
+    def want(given):
+        twice = 2 * given["value"]
+        return [-given["x"].reshape(twice), twice, twice * given["z"]]
+
+    compare(m.build(), steps, delegate, want=want)
+    assert all(node.claimed for node in delegate.explain().nodes)
 
 
 def test_values_that_no_kernel_takes_go_to_the_cpu(device, rng):
@@ -332,22 +412,35 @@ def test_ranges_that_move_stay_on_the_cpu(device, rng):
     assert reasons["STRIDED_SLICE"] == "end is computed at run time"
 
 
-def test_a_slice_of_which_only_an_inference_knows_anything_stays_on_the_cpu(device, rng):
-    """Its size may be the rest of an axis, whatever the begin, which no partition waits for."""
+def test_a_slice_of_which_only_an_inference_knows_anything(device, rng):
+    """The rest of an axis would need a new plan for each begin, so the CPU computes it."""
     m = ModelMaker()
     x = m.input("x", SHAPE)
     operands = [x, m.input("value", (3,), np.int32), m.input("size", (3,), np.int32)]
     m.output(m.op("ABS", [m.op("SLICE", operands, (1, 2, 3))], (1, 2, 3)))
     delegate = clgpu_delegate.load(device=device)
     x = rng.standard_normal(SHAPE).astype(np.float32)
-    steps = [
-        {"x": x, "value": np.array(v, np.int32), "size": np.array(size, np.int32)}
-        for v, size in (([0, 0, 0], [1, 2, 3]), ([1, 2, 3], [-1, -1, -1]))
-    ]
-    compare(m.build(), steps, delegate)
-    plan = delegate.explain()
-    assert {n.op: n.claimed for n in plan.nodes} == {"SLICE": False, "ABS": True}
+
+    def want(given):
+        begin, size = given["value"], given["size"]
+        ends = np.where(size < 0, SHAPE, begin + size)
+        return [np.abs(x)[tuple(slice(b, e) for b, e in zip(begin, ends))]]
+
+    def run(*steps):
+        given = [
+            {"x": x, "value": np.array(v, np.int32), "size": np.array(size, np.int32)}
+            for v, size in steps
+        ]
+        compare(m.build(), given, delegate, want=want)
+        return delegate.explain()
+
+    moving = ([0, 0, 0], [1, 2, 3]), ([1, 2, 3], [1, 2, 3]), ([0, 1, 1], [1, 1, 2])
+    plan = run(*moving)
+    assert all(node.claimed for node in plan.nodes)
     assert not plan.partitions[0].on_cpu
+    rest = [1, 2, 3], [-1, -1, -1]
+    assert "begin is computed at run time" in run(*moving, rest).partitions[0].on_cpu
+    assert not run(*moving, rest, moving[0]).partitions[0].on_cpu
 
 
 def test_two_partitions_wait_for_one_value(device, rng):

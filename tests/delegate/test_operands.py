@@ -31,6 +31,7 @@ OTHERS = {
     "ASSIGN_VARIABLE": (2, 0, 0),
     "RESHAPE": (1, 1, 1),
     "PADV2": (2, 1, 1),
+    "DILATE": (3, 0, 1),
     "SELECT": (3, 0, 1),
     "SELECT_V2": (3, 0, 1),
     "SLICE": (3, 0, 1),
@@ -103,9 +104,13 @@ def reasons(nodes: list[tuple[str, list[int | None], int]]) -> list[str]:
         given = [None if i is None else x for i in inputs]
         version = 2 if name == "BROADCAST_TO" else 1
         shapes = [(1, 2, 2, 1)] * outputs
-        # Runtimes load no composite without these.
+        # Runtimes load neither a composite nor this padding without these.
         if name == "STABLEHLO_COMPOSITE":
             options = {"name": "odml.rms_norm", "composite_attributes": [0]}
+        if name == "STABLEHLO_PAD":
+            zeros = np.zeros(4, np.int64)
+            sizes = ("edge_padding_low", "edge_padding_high", "interior_padding")
+            options = dict.fromkeys(sizes, zeros)
         m.output(*add(name, given, shapes, dtype=np.float32, version=version, **options))
     delegate = clgpu_delegate.load()
     interpreter = make_interpreter(op_runtime(), m.build(), [delegate])

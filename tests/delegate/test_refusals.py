@@ -179,9 +179,9 @@ CASES |= {
     "model: input 0 is a variable: its state lives on the CPU": lambda m: m.op(
         "ABS", [m.tensor((2, 4), is_variable=True)], (2, 4)
     ),
-    "compare: input 0 is float16": node("LESS", *[((2, 4), np.float16)] * 2, dtype=BOOL),
-    "select: input 1 is float16": node(
-        "SELECT", ((2, 4), BOOL), *[((2, 4), np.float16)] * 2, dtype=np.float16
+    "compare: input 0 is complex64": node("LESS", *[((2, 4), np.complex64)] * 2, dtype=BOOL),
+    "select: input 1 is complex64": node(
+        "SELECT", ((2, 4), BOOL), *[((2, 4), np.complex64)] * 2, dtype=np.complex64
     ),
     "max_unpool: the input of indices has rank 2; supported: 4": custom(
         UNPOOL, pooling(1), IMAGE, MATRIX

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import strategies as st
 
 from tests.model_maker import ModelMaker, Quantization
+from tests.ops.halves import check_halves
 from tests.ops.harness import EXAMPLES, check, check_refused, half_exact
 
 FUNCTIONS = {
@@ -361,3 +362,44 @@ def test_only_add_is_a_core_operation():
     x = m.input("x", (4,))
     m.output(m.op("MUL", [x, x], (4,)))
     check_refused(m.build(), "not one of the core operations", ops="core")
+
+
+HALF_FUNCTIONS = {
+    "ADD": np.add,
+    "MUL": np.multiply,
+    "MAXIMUM": np.maximum,
+    "MINIMUM": np.minimum,
+    "ATAN2": np.arctan2,
+    "STABLEHLO_ADD": np.add,
+    "STABLEHLO_MULTIPLY": np.multiply,
+    "STABLEHLO_MAXIMUM": np.maximum,
+    "STABLEHLO_MINIMUM": np.minimum,
+}
+
+
+@pytest.mark.parametrize(("a", "b"), CASES, ids=str)
+def test_functions_of_half(device, rng, a, b):
+    x, y = (rng.normal(0, 3, shape).astype(np.float16) for shape in (a, b))
+    shape = np.broadcast_shapes(a, b)
+    # The reference kernels of the others take equal shapes only.
+    names = list(HALF_FUNCTIONS) if a == b else ["ADD", "MUL", "MAXIMUM", "MINIMUM"]
+    expected = [HALF_FUNCTIONS[n](x.astype(np.float64), y.astype(np.float64)) for n in names]
+    check_halves(
+        lambda m, inputs: [m.op(name, inputs, shape) for name in names], [x, y], expected, device
+    )
+
+
+def test_activations_of_half_sums(device, rng):
+    x, y = (rng.normal(0, 3, (3, 17)).astype(np.float16) for _ in range(2))
+    expected = [np.clip(x.astype(np.float64) + y, 0, 6)]
+    check_halves(
+        lambda m, inputs: [m.op("ADD", inputs, x.shape, fused_activation_function="RELU6")],
+        [x, y], expected, device,
+    )  # fmt: skip
+
+
+def test_functions_of_half_without_a_reference_are_refused():
+    m = ModelMaker()
+    x = m.input("x", (4,), np.float16)
+    m.output(m.op("SUB", [x, x], (4,)))
+    check_refused(m.build(), "input 0 is float16; supported: float32, int32, int64")

@@ -1,4 +1,4 @@
-"""BITWISE_XOR and RIGHT_SHIFT."""
+"""BITWISE_XOR, RIGHT_SHIFT and STABLEHLO_SHIFT_LEFT."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from tests.model_maker import ModelMaker
-from tests.ops.harness import check, check_refused
+from tests.ops.harness import check, check_refused, op_runtime
+from tests.runtimes import run_reference
 
 TYPES = [np.int32, np.int16, np.int8, np.uint8]
 SHAPES = [((1,), (1,)), ((3, 5), (3, 5)), ((2, 3, 7), (7,)), ((2, 1, 5), (3, 1)), ((9,), (1,))]
@@ -36,6 +37,23 @@ def test_integers(device, rng, name, dtype):
     pairs = list(zip(inputs[::2], inputs[1::2]))
     want = [a ^ b if name == "BITWISE_XOR" else shift(a, b) for a, b in pairs]
     check(models(name, dtype), inputs, want, device=device, precision="fp32")
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int16, np.int8])
+def test_shifts_to_the_left(device, rng, dtype):
+    bits = np.iinfo(dtype).bits
+    x = rng.integers(np.iinfo(dtype).min, np.iinfo(dtype).max, (3, 5, 7), dtype, endpoint=True)
+    y = rng.integers(0, bits, x.shape, dtype)
+    m = ModelMaker()
+    operands = [m.input("x", x.shape, dtype), m.input("y", x.shape, dtype)]
+    m.output(m.op("STABLEHLO_SHIFT_LEFT", operands, x.shape, dtype=dtype))
+    options = {"device": device, "precision": "fp32", "reference": False}
+    check(m.build(), [x, y], [x << y], **options)
+    (stock,) = run_reference(m.build(), [x, y], op_runtime(), "builtin")
+    np.testing.assert_array_equal(stock, x << y)
+    # There the stock kernels do what the processor does.
+    beyond = np.where(y % 2 == 0, -1, bits).astype(dtype)
+    check(m.build(), [x, beyond], [np.zeros_like(x)], **options)
 
 
 def test_types_are_refused():

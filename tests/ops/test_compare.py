@@ -8,6 +8,7 @@ import pytest
 from hypothesis import strategies as st
 
 from tests.model_maker import ModelMaker
+from tests.ops.halves import check_halves
 from tests.ops.harness import EXAMPLES, check, check_refused
 
 FUNCTIONS = {
@@ -122,3 +123,19 @@ def test_another_result_than_a_bool_is_refused():
 
 def test_other_types_are_refused():
     check_refused(compare(["LESS"], (4,), (4,), np.uint8), "input 0 has no scale")
+
+
+def test_comparisons_of_half(device, rng):
+    x, y = (rng.integers(-3, 3, (3, 17)).astype(np.float16) for _ in range(2))
+    functions = {
+        "EQUAL": np.equal,
+        "NOT_EQUAL": np.not_equal,
+        "GREATER": np.greater,
+        "GREATER_EQUAL": np.greater_equal,
+        "LESS": np.less,
+        "LESS_EQUAL": np.less_equal,
+    }
+    check_halves(
+        lambda m, inputs: [m.op(name, inputs, x.shape, dtype=bool) for name in functions],
+        [x, y], [function(x, y) for function in functions.values()], device,
+    )  # fmt: skip

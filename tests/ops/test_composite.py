@@ -27,6 +27,7 @@ from tests.ops.composites import (
 )
 from tests.ops.harness import EXAMPLES, check, check_refused, op_runtime
 from tests.runtimes import make_interpreter, run_interpreter, run_reference
+from tests.tolerance import assert_close
 
 ATTENTION = "odml.scaled_dot_product_attention"
 RMS_NORM, L2_NORM, GROUP_NORM = "odml.rms_norm", "odml.l2_norm", "odml.group_norm"
@@ -269,11 +270,23 @@ def test_group_norm_without_factors(device, rng):
     check(model, [x], [expected], device=device, precision="fp32", accumulation=12)
 
 
-# Refusals
+# Composites that run as their graphs
 
 
-def refused(reason, shapes, attributes, body, name=RMS_NORM, **more):
-    check_refused(composite(name, shapes, attributes, body, **more), reason)
+def as_graph(reason, shapes, attributes, body, name=RMS_NORM, dtype=np.float32, **more):
+    """Check that a composite runs as its graph, for a reason, and that the result is stock's."""
+    model = composite(name, shapes, attributes, body, dtype=dtype, **more)
+    delegate = clgpu_delegate.load(warm_up=False)
+    interpreter = make_interpreter(op_runtime(), model, [delegate])
+    (node,) = delegate.explain().nodes
+    assert node.claimed, node.reason
+    assert node.reason.startswith("runs as the graph that defines it: ")
+    assert reason in node.reason
+    rng = np.random.default_rng(0)
+    inputs = [(3 * rng.standard_normal(shape)).astype(dtype) for shape in shapes]
+    (got,) = run_interpreter(interpreter, inputs)
+    (want,) = run_reference(model, inputs, op_runtime())
+    assert_close(got, want, "fp32", accumulation=64)
 
 
 def plain(g: ModelMaker, inputs: list[int]) -> int:
@@ -284,18 +297,18 @@ GIVEN = {"epsilon": EPSILON}
 RMS = row_norm_body(EPSILON, mean="MUL")
 
 
-def test_unknown_names_are_refused():
-    refused("the composite odml.other has no kernels", [(2, 3)], {}, plain, "odml.other")
-    refused(
+def test_unknown_names_run_as_their_graphs():
+    as_graph("the composite odml.other has no kernels", [(2, 3)], {}, plain, "odml.other")
+    as_graph(
         "the composite odml.other has no kernels", [(2, 3)], {}, plain, "odml.other", dtype=np.int32
     )
 
 
-def test_damaged_attributes_are_refused(rng):
+def test_damaged_attributes_run_as_their_graphs(rng):
     whole = bytes(flexbuffers.Dumps({"epsilon": EPSILON, "axis": -1, "text": "abc", "list": [1]}))
     reason = "its attributes are not a FlexBuffers map"
     for damaged in (b"\x01", whole[:-1], whole[1:], whole[:-3] + b"\xff" + whole[-2:], bytes(9)):
-        refused(reason, [(2, 3)], damaged, RMS)
+        as_graph(reason, [(2, 3)], damaged, RMS)
     # Whatever the bytes are, nothing is read beyond them.
     bits = rng.integers(0, 8 * len(whole), 20)
     for bit in bits:
@@ -337,15 +350,15 @@ def test_numbers_of_every_width_are_read(width, indirect, device):
     ],
     ids=["other", "epsilon", "sum", "factor"],
 )
-def test_a_decomposition_that_computes_something_else_is_refused(body):
-    refused("the decomposition computes something else than", [(2, 3)], GIVEN, body)
+def test_a_decomposition_that_computes_something_else_is_run(body):
+    as_graph("the decomposition computes something else than", [(2, 3)], GIVEN, body)
 
 
-def test_other_attention_is_refused():
+def test_other_attention_runs_as_its_graph():
     reason = "the decomposition computes something else than"
     shapes = [(1, 4, 2, 8)] * 3
     body = attention_body(0.25)
-    refused(reason, shapes, {"scale": 0.5}, body, ATTENTION)
+    as_graph(reason, shapes, {"scale": 0.5}, body, ATTENTION)
     # Positions and heads are exchanged.
     exchanged = [(1, 3, 2, 8)] * 3
 
@@ -355,7 +368,7 @@ def test_other_attention_is_refused():
         weights = g.op("SOFTMAX", [scores], (1, 3, 2, 2), beta=1.0)
         return g.op("BATCH_MATMUL", [weights, v], (1, 3, 2, 8))
 
-    refused(reason, exchanged, {"scale": 1.0}, by_head, ATTENTION)
+    as_graph(reason, exchanged, {"scale": 1.0}, by_head, ATTENTION)
 
     def transposed(g, inputs):
         q, k, v = (moved(g, x, (0, 2, 1, 3)) for x in inputs)
@@ -364,7 +377,7 @@ def test_other_attention_is_refused():
         y = g.op("BATCH_MATMUL", [weights, v], (1, 2, 4, 8), adj_x=True)
         return moved(g, y, (0, 2, 1, 3))
 
-    refused(reason, shapes, {"scale": 1.0}, transposed, ATTENTION)
+    as_graph(reason, shapes, {"scale": 1.0}, transposed, ATTENTION)
 
     def tiled(g, inputs):
         q, k, v = (moved(g, x, (0, 2, 1, 3)) for x in inputs)
@@ -378,11 +391,13 @@ def test_other_attention_is_refused():
         weights = g.op("SOFTMAX", [scores], (1, 4, 3, 5), beta=1.0)
         return moved(g, g.op("BATCH_MATMUL", [weights, v], (1, 4, 3, 8)), (0, 2, 1, 3))
 
-    refused(reason, [(1, 3, 4, 8), (1, 5, 2, 8), (1, 5, 2, 8)], {"scale": 1.0}, tiled, ATTENTION)
+    as_graph(reason, [(1, 3, 4, 8), (1, 5, 2, 8), (1, 5, 2, 8)], {"scale": 1.0}, tiled, ATTENTION)
 
 
-def test_factors_of_another_axis_and_interleaved_groups_are_refused():
-    refused("does not fit factors of [4, 1]", [(4, 4), (4, 1)], GIVEN, RMS)
+def test_factors_of_another_axis_and_interleaved_groups_run_as_graphs():
+    check_refused(
+        composite(RMS_NORM, [(4, 4), (4, 1)], GIVEN, RMS), "does not fit factors of [4, 1]"
+    )
 
     def interleaved(g, inputs):
         x = reshaped(g, inputs[0], 1, 16, 2, 2)
@@ -393,7 +408,7 @@ def test_factors_of_another_axis_and_interleaved_groups_are_refused():
         return reshaped(g, same(g, "MUL", centred, root), 1, 4, 4, 4)
 
     reason = "the decomposition computes something else than"
-    refused(reason, [(1, 4, 4, 4)], {"num_groups": 2, **GIVEN}, interleaved, GROUP_NORM)
+    as_graph(reason, [(1, 4, 4, 4)], {"num_groups": 2, **GIVEN}, interleaved, GROUP_NORM)
 
 
 def test_a_row_without_keys_is_a_mean_in_halves(device, rng):
@@ -409,42 +424,107 @@ def test_a_row_without_keys_is_a_mean_in_halves(device, rng):
     np.testing.assert_allclose(got[:, 1], expected[:, 1], rtol=1e-2, atol=1e-2)
 
 
-def test_operands_and_attributes_that_do_not_fit_are_refused():
+def test_operands_and_attributes_that_do_not_fit_leave_the_graph():
     two, four = [(2, 3)], [(1, 4, 2, 8)] * 3
-    refused("it has 2 inputs; attention takes 3 or 4", two * 2, {}, plain, ATTENTION)
-    refused("queries has rank 2", two * 3, {}, plain, ATTENTION)
-    refused("queries is int32", four, {}, plain, ATTENTION, dtype=np.int32)
+    as_graph("it has 2 inputs; attention takes 3 or 4", two * 2, {}, plain, ATTENTION)
+    as_graph("queries has rank 2", two * 3, {}, plain, ATTENTION)
+    as_graph("queries is int32", four, {}, plain, ATTENTION, dtype=np.int32)
     big = [(1, 1, 1, 2049)] * 3
-    refused("a head is 2049 elements; supported: up to 2048", big, {}, plain, ATTENTION)
+    as_graph("a head is 2049 elements; supported: up to 2048", big, {}, plain, ATTENTION)
     reason = "it has 3 inputs; the normalisation takes at most 2"
-    refused(reason, [(2, 3), (3,), (3,)], GIVEN, plain)
-    refused("x is int32", two, GIVEN, plain, dtype=np.int32)
-    refused("x has rank 1", [(4,)], GIVEN, plain, GROUP_NORM)
-    refused("the attribute axis is 0", two, {"axis": 0, **GIVEN}, plain, L2_NORM)
-    refused("the attribute epsilon is missing", two, {}, plain, L2_NORM)
-    refused("the attribute epsilon is missing", two, {"num_groups": 1}, plain, GROUP_NORM)
-    refused("the attribute channel_axis is 0", two, {"channel_axis": 0}, plain, GROUP_NORM)
+    as_graph(reason, [(2, 3), (3,), (3,)], GIVEN, plain)
+    as_graph("x is int32", two, GIVEN, plain, dtype=np.int32)
+    as_graph("x has rank 1", [(4,)], GIVEN, plain, GROUP_NORM)
+    as_graph("the attribute axis is 0", two, {"axis": 0, **GIVEN}, plain, L2_NORM)
+    as_graph("the attribute epsilon is missing", two, {}, plain, L2_NORM)
+    as_graph("the attribute epsilon is missing", two, {"num_groups": 1}, plain, GROUP_NORM)
+    as_graph("the attribute channel_axis is 0", two, {"channel_axis": 0}, plain, GROUP_NORM)
     for groups in (0, 2, 4):
         attributes = {"num_groups": groups, **GIVEN}
-        refused(f"the attribute num_groups is {groups}", two, attributes, plain, GROUP_NORM)
+        as_graph(f"the attribute num_groups is {groups}", two, attributes, plain, GROUP_NORM)
 
 
-def test_results_of_another_type_or_number_are_refused():
-    for shapes, dtype, reason in (
-        ([(2, 3)], np.int32, "output is int32"),
-        ([(2, 3), (2, 3)], np.float32, "it has several outputs; the operation has 1"),
-    ):
-        m = ModelMaker()
-        x = m.input("x", (2, 3))
-        graph = m.subgraph()
-        graph.output(*[RMS(graph, [graph.input("x", (2, 3))]) for _ in shapes])
-        attributes = np.frombuffer(flexbuffers.Dumps(GIVEN), np.uint8)
-        results = m.op(
-            "STABLEHLO_COMPOSITE", [x], shapes, dtype=dtype, name=RMS_NORM,
+def test_results_of_another_type_are_refused():
+    m = ModelMaker()
+    x = m.input("x", (2, 3))
+    graph = m.subgraph()
+    graph.output(RMS(graph, [graph.input("x", (2, 3))]))
+    attributes = np.frombuffer(flexbuffers.Dumps(GIVEN), np.uint8)
+    m.output(
+        m.op(
+            "STABLEHLO_COMPOSITE", [x], (2, 3), dtype=np.int32, name=RMS_NORM,
             decomposition_subgraph_index=1, composite_attributes=attributes,
-        )  # fmt: skip
-        m.output(*results)
-        check_refused(m.build(), reason)
+        )
+    )  # fmt: skip
+    check_refused(m.build(), "output 0 is int32; supported: float32")
+
+
+def test_several_results_and_a_composite_within_a_composite(device, precision, rng):
+    """One of the results is an input of the graph, and one of the operands a constant."""
+    shape = (-1, 3)
+    m = ModelMaker()
+    empty = {"composite_attributes": np.frombuffer(flexbuffers.Dumps({}), np.uint8)}
+    x, y = m.op("NEG", [m.input("x", shape)], shape), m.constant(np.float32([[1, 2, 3]]))
+    outer = m.subgraph()
+    inner = m.subgraph()
+    a, b = outer.input("a", shape), outer.input("b", (1, 3))
+    total = outer.op("ADD", [a, b], shape)
+    norm = outer.op(
+        "STABLEHLO_COMPOSITE", [total], shape, name="odml.other", decomposition_subgraph_index=2,
+        **empty,
+    )  # fmt: skip
+    outer.output(b, outer.op("MUL", [norm, total], shape), total)
+    z = inner.input("z", shape)
+    inner.output(inner.op("TANH", [inner.op("SQUARE", [z], shape)], shape))
+    found = m.op(
+        "STABLEHLO_COMPOSITE", [x, y], [(1, 3), shape, shape], name="odml.some",
+        decomposition_subgraph_index=1, **empty,
+    )  # fmt: skip
+    m.output(*(m.op("ABS", [r], m.shape(r)) for r in found))
+    x = rng.standard_normal((5, 3)).astype(np.float32)
+    total = np.float64([[1, 2, 3]]) - x
+    want = [np.float64([[1, 2, 3]]), np.abs(np.tanh(total**2) * total), np.abs(total)]
+    options = {"device": device, "precision": precision, "resize": {0: x.shape}}
+    check(m.build(), [x], want, **options)
+
+
+@pytest.mark.parametrize(
+    ("dtypes", "reason"),
+    [
+        ([np.float32, np.float32], "it has several outputs; the operation has 1"),
+        ([np.int32], "output is int32; supported: float32"),
+    ],
+)
+def test_results_that_no_normalisation_has_are_those_of_the_graph(dtypes, reason, rng):
+    m = ModelMaker()
+    operand = m.input("x", (2, 3))
+    graph = m.subgraph()
+    x = graph.input("x", (2, 3))
+    types = [{"in_data_type": np.float32, "out_data_type": t} for t in dtypes]
+    graph.output(*(graph.op("CAST", [x], (2, 3), dtype=t["out_data_type"], **t) for t in types))
+    found = m.op(
+        "STABLEHLO_COMPOSITE", [operand], [(2, 3)] * len(dtypes), dtype=dtypes, name=RMS_NORM,
+        decomposition_subgraph_index=1,
+        composite_attributes=np.frombuffer(flexbuffers.Dumps(GIVEN), np.uint8),
+    )  # fmt: skip
+    m.output(*found)
+    delegate = clgpu_delegate.load(warm_up=False)
+    x = 3 * rng.standard_normal((2, 3)).astype(np.float32)
+    got = run_interpreter(make_interpreter(op_runtime(), m.build(), [delegate]), [x])
+    (node,) = delegate.explain().nodes
+    assert node.claimed
+    assert reason in node.reason
+    for y, dtype in zip(got, dtypes):
+        np.testing.assert_array_equal(y, x.astype(dtype))
+
+
+def test_a_graph_that_the_device_does_not_take_is_refused():
+    def with_complex(g, inputs):
+        number = {"in_data_type": np.float32, "out_data_type": np.complex64}
+        return g.op("CAST", inputs, (2, 3), dtype=np.complex64, **number)
+
+    model = composite("odml.other", [(2, 3)], {}, with_complex)
+    check_refused(model, "runs CAST of its graph 1, which needs the CPU")
 
 
 def test_a_decomposition_that_is_not_there_is_refused():

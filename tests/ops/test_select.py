@@ -8,6 +8,7 @@ import pytest
 from hypothesis import strategies as st
 
 from tests.model_maker import ModelMaker
+from tests.ops.halves import check_halves
 from tests.ops.harness import EXAMPLES, check, check_refused, half_exact
 
 CASES = [  # shapes of condition, x and y
@@ -116,3 +117,13 @@ def test_condition_of_another_type_is_refused():
     x = m.input("x", (4,), np.int32)
     m.output(m.op("SELECT", [x, x, x], (4,)))
     check_refused(m.build(), "the condition is int32; supported: bool")
+
+
+@pytest.mark.parametrize("name", ["SELECT", "SELECT_V2"])
+def test_half_numbers_are_selected(device, rng, name):
+    condition = bits(rng, (3, 17))
+    x, y = (rng.normal(0, 3, (3, 17)).astype(np.float16) for _ in range(2))
+    check_halves(
+        lambda m, inputs: [m.op(name, inputs, x.shape, dtype=np.float16)],
+        [condition, x, y], [np.where(condition, x, y).astype(np.float64)], device,
+    )  # fmt: skip

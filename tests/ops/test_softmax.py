@@ -8,6 +8,7 @@ import pytest
 from hypothesis import strategies as st
 
 from tests.model_maker import ModelMaker
+from tests.ops.halves import check_halves
 from tests.ops.harness import EXAMPLES, check, check_refused
 
 # All shapes of an entry make one model.
@@ -91,3 +92,12 @@ def test_integers_are_refused():
     m = ModelMaker()
     m.output(m.op("LOG_SOFTMAX", [m.input("x", (2, 3), np.int32)], (2, 3)))
     check_refused(m.build(), "input is int32")
+
+
+@pytest.mark.parametrize("shape", [(5, 7), (2, 3, 129)], ids=str)
+def test_softmax_of_half(device, rng, shape):
+    x = rng.normal(0, 3, shape).astype(np.float16)
+    check_halves(
+        lambda m, inputs: [m.op("SOFTMAX", inputs, shape, beta=1.0)],
+        [x], [softmax(x.astype(np.float64), 1.0)], device,
+    )  # fmt: skip

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import strategies as st
 
 from tests.model_maker import ModelMaker
+from tests.ops.halves import check_halves
 from tests.ops.harness import EXAMPLES, check, check_refused, half_exact
 
 erf = np.vectorize(math.erf, otypes=[np.float64])
@@ -169,3 +170,26 @@ def test_shape_may_be_resized(device, rng):
 )
 def test_other_types_are_refused(name, allowed):
     check_refused(one_op(name, (4,), np.uint8), f"input is uint8; supported: {allowed}")
+
+
+@pytest.mark.parametrize("shape", [(3, 5, 7), (129,)], ids=str)
+def test_functions_of_half(device, rng, shape):
+    x = rng.uniform(-1.5, 5, shape).astype(np.float16)  # GELU cancels far below zero
+    functions = {
+        "NEG": np.negative,
+        "SIN": np.sin,
+        "COS": np.cos,
+        "FLOOR": np.floor,
+        "GELU": lambda x: gelu(x, approximate=False),
+        "LOGISTIC": lambda x: 1 / (1 + np.exp(-x)),
+        "TANH": np.tanh,
+    }
+    expected = [function(x.astype(np.float64)) for function in functions.values()]
+    check_halves(
+        lambda m, inputs: [m.op(name, inputs, shape) for name in functions], [x], expected, device
+    )
+
+
+def test_functions_of_half_without_a_reference_are_refused():
+    check_refused(one_op("ABS", (4,), np.float16), "input is float16; supported: float32, int32")
+    check_refused(one_op("RELU", (4,), np.float16), "input is float16; supported: float32, int8")

@@ -397,7 +397,8 @@ void Partition::take_awaited(TfLiteContext& context) {
     known.is_awaited = true;
   }
   // Another partition may have taken the new value first.
-  changed = changed || specialization_->has_changed(model_, session_->known);
+  changed = changed || (specialization_->has_changed(model_, session_->known) &&
+                        !specialization_->take(model_, session_->known));
   if (!changed && !waiting_) return;
   waiting_ = stale_ = true;  // also if an error prevents the rest
   settle_shapes(context, changed);

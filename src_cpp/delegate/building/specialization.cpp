@@ -1,6 +1,7 @@
 #include "delegate/building/specialization.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <string>
 #include <utility>
 
@@ -31,6 +32,11 @@ void set_constant(ir::Tensor& tensor, const Known& known) {
   tensor.constant = known.constant;
   tensor.shape = ir::Shape(known.dims);
   tensor.model_rank = tensor.shape.rank();
+}
+
+bool is_same(const Known& a, const Known& b) {
+  return a.constant != nullptr && a.dims == b.dims && a.constant->bytes == b.constant->bytes &&
+         std::memcmp(a.constant->data, b.constant->data, a.constant->bytes) == 0;
 }
 
 // Tensors that nodes read or that are results; a constant needs no upload in each inference.
@@ -144,6 +150,49 @@ bool Specialization::has_changed(const ir::Graph& graph, const KnownValues& know
     return (before == taken_.end() ? nullptr : before->second) !=
            (now == nullptr ? nullptr : now->constant);
   });
+}
+
+bool Specialization::take(const ir::Graph& graph, KnownValues& known) {
+  std::set<int> fresh;  // tensors of the graph with other values than before
+  std::map<int, std::shared_ptr<const ir::Constant>> taken = taken_;
+  for (const int id : graph.inputs) {
+    const int tensor = graph.tensor(id).tflite_id;
+    const auto before = taken.find(tensor);
+    const Known* const now = tensor < 0 ? nullptr : find(known, tensor);
+    if (now == nullptr && before == taken.end()) continue;
+    if (now == nullptr || before == taken.end()) return false;
+    if (now->constant == before->second) continue;
+    before->second = now->constant;
+    evaluator_.set_value(tensor, *now);
+    fresh.insert(id);
+  }
+  KnownValues results;
+  for (const ir::Node& node : graph.nodes) {
+    if (std::none_of(node.inputs.begin(), node.inputs.end(),
+                     [&](int id) { return fresh.count(id) != 0; }))
+      continue;
+    const auto recipe = evaluated_.find(graph.tensor(node.outputs.at(0)).tflite_id);
+    if (recipe == evaluated_.end()) return false;
+    try {
+      const std::vector<Known> found = evaluator_.run(recipe->second);
+      for (std::size_t i = 0; i < found.size(); ++i) {
+        const int tensor = graph.tensor(node.outputs[i]).tflite_id;
+        const auto before = known.find(tensor);
+        if (before != known.end() && is_same(before->second, found[i])) continue;
+        fresh.insert(node.outputs[i]);
+        results[tensor] = found[i];
+        results[tensor].is_awaited = true;
+      }
+    } catch (const ShadowError&) {
+      return false;  // apply() reports it
+    }
+  }
+  if (std::any_of(graph.outputs.begin(), graph.outputs.end(),
+                  [&](int id) { return fresh.count(id) != 0; }))
+    return false;
+  taken_ = std::move(taken);
+  for (auto& [tensor, value] : results) known[tensor] = std::move(value);
+  return true;
 }
 
 void Specialization::withdraw(KnownValues& known) const {

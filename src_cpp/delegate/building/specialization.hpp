@@ -35,6 +35,11 @@ class Specialization {
   /// Whether the values of other partitions differ from those that apply() has taken.
   bool has_changed(const ir::Graph& graph, const KnownValues& known) const;
 
+  /// Takes changed values where the plan for the earlier ones remains right: only evaluated nodes
+  /// read them, and what other nodes read of their results is as before. Returns false, with
+  /// apply() to be called, if it does not.
+  bool take(const ir::Graph& graph, KnownValues& known);
+
   /// Removes the values that this partition has added.
   void withdraw(KnownValues& known) const;
 

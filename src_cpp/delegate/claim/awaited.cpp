@@ -12,7 +12,8 @@ constexpr std::int64_t kMostAwaited = 64;  // elements of such an operand
 
 bool Model::await(ModelNode& node, const tfl::NodeView& view) const {
   const std::vector<int>& positions = node.operation->positions;
-  if (std::any_of(positions.begin(), positions.end(),
+  if (!node.operation->reads_positions &&
+      std::any_of(positions.begin(), positions.end(),
                   [&](int slot) { return view.has_input(slot) && !view.input(slot).has_data(); }))
     return false;
   for (const int slot : node.operation->settings) {
@@ -43,12 +44,64 @@ void Model::note_open(const ModelNode& node) {
   if (is_open) open_.insert(node.outputs.begin(), node.outputs.end());
 }
 
+bool Model::is_small(int tensor) const {
+  const ir::Tensor& value = whole_.tensor(tensor);
+  return value.shape.elements() <= kMostAwaited && open_.count(tensor) == 0;
+}
+
+std::set<int> Model::hostable() const {
+  std::set<int> found;
+  // The CPU computes what nodes behind a border write.
+  const auto has = [&](int id) {
+    if (id < 0 || is_constant(id) || known_.count(id) != 0 || found.count(id) != 0) return true;
+    const auto writer = writer_.find(id);
+    return is_small(id) && (writer == writer_.end() || !nodes[writer->second].claimed);
+  };
+  for (const ModelNode& node : nodes) {
+    const bool is_pure = node.claimed && node.operation->code != kTfLiteBuiltinCustom &&
+                         node.operation->resource == ops::Resource::kNone &&
+                         node.imported.graphs.empty() && node.operation->states.empty() &&
+                         node.folded == nullptr;
+    const auto is_result = [&](int id) { return id < 0 || is_small(id); };
+    if (is_pure && std::all_of(node.outputs.begin(), node.outputs.end(), is_result) &&
+        std::all_of(node.inputs.begin(), node.inputs.end(), has))
+      found.insert(node.outputs.begin(), node.outputs.end());
+  }
+  return found;
+}
+
+void Model::host(ModelNode& node) {
+  if (node.evaluated) return;
+  node.evaluated = node.hosted = true;
+  for (const int id : node.inputs) {
+    if (id < 0 || is_constant(id) || known_.count(id) != 0) continue;
+    const auto writer = writer_.find(id);
+    if (writer != writer_.end() && nodes[writer->second].claimed) host(nodes[writer->second]);
+  }
+}
+
+std::vector<int> Model::awaited_by(const ModelNode& node) const {
+  std::vector<int> ids = node.awaits;
+  for (const int id : node.inputs) {
+    if (node.hosted && id >= 0 && !is_constant(id) && known_.count(id) == 0) ids.push_back(id);
+  }
+  return ids;
+}
+
 void Model::settle_awaited() {
+  for (ModelNode& node : nodes) {
+    if (node.hosted) node.evaluated = node.hosted = false;
+  }
+  const std::set<int> on_host = hostable();
   for (const ModelNode& node : nodes) {
     if (!node.claimed) continue;
     for (const int id : node.awaits) {
       const auto writer = writer_.find(id);
       if (writer == writer_.end() || !nodes[writer->second].claimed) continue;
+      if (on_host.count(id) != 0) {
+        host(nodes[writer->second]);
+        continue;
+      }
       refuse(nodes[writer->second].index,
              {Why::kRunTime, "",
               "computes a value that the plan of node " + std::to_string(node.index) + " (" +

@@ -85,6 +85,15 @@ class StateValues {
   std::vector<int> current_;  // by state
 };
 
+// The kind of the nodes that pass on the results of a node's graphs.
+const ops::Family* view_of(const ops::Family& family) {
+  if (family.is_view) return &family;
+  const auto found = std::find_if(family.variants.begin(), family.variants.end(),
+                                  [](const ops::Family* variant) { return variant->is_view; });
+  CLGPU_CHECK(found != family.variants.end());
+  return *found;
+}
+
 // The name in the model without the separator that ops::Imported::resource may contain.
 std::string readable(std::string resource) {
   std::replace(resource.begin(), resource.end(), '\n', ' ');
@@ -126,7 +135,7 @@ std::unique_ptr<Specialization> Model::specialization(const TfLiteContext& conte
   };
   for (const std::size_t position : members(node_indices)) {
     const ModelNode& node = nodes[position];
-    if (!node.awaits.empty()) awaiting.insert(node.index);
+    if (!node.awaits.empty() || node.hosted) awaiting.insert(node.index);
     if (!node.is_inlined()) add(node);
     std::for_each(node.inner.begin(), node.inner.end(), add);
   }
@@ -153,8 +162,11 @@ Extract Model::extract(const TfLiteContext& context, const std::vector<int>& nod
   Extract extract;
   std::vector<StateSource> states;
   extract.graph = graph(node_indices, outputs, states);
-  for (const std::size_t position : members(node_indices)) {
-    for (const int id : nodes[position].awaits) {
+  const std::set<std::size_t> own = members(node_indices);
+  for (const std::size_t position : own) {
+    for (const int id : awaited_by(nodes[position])) {
+      const auto writer = writer_.find(id);
+      if (writer != writer_.end() && own.count(writer->second) != 0) continue;  // it is hosted
       if (std::count(extract.awaited.begin(), extract.awaited.end(), id) == 0)
         extract.awaited.push_back(id);
     }
@@ -214,11 +226,12 @@ ir::Graph Model::graph(const std::vector<int>& node_indices, const std::vector<i
       graph.tensor(intern(member.outputs[0])).constant = member.folded;
     }
   };
-  // The results of a loop or a branch are those of its nodes, or its inputs.
+  // The results of a loop, a branch or a composite are those of its nodes, or its inputs.
   const auto pass_on = [&](const ModelNode& member) {
     for (std::size_t i = 0; i < member.results.size(); ++i) {
       if (member.outputs[i] < 0) continue;
       ir::Node node = ir_node(member, [](int) { return -1; });
+      node.kind = view_of(*member.family);
       node.inputs = {intern(member.results[i])};
       node.outputs = {intern(member.outputs[i])};
       graph.nodes.push_back(std::move(node));

@@ -82,10 +82,13 @@ NodeReport node_report(const TfLiteContext& context, const ModelNode& node) {
   report.index = node.index;
   report.op = node.op;
   report.claimed = node.claimed;
-  report.reason = node.evaluated ? "follows from shapes and constants: computed while planning"
+  report.reason = node.hosted ? "the shapes of other nodes follow from it: computed while planning"
+                  : node.evaluated ? "follows from shapes and constants: computed while planning"
                   : node.folded_at_load ? "computes a constant: runs once, at load time"
                                         : "runs on the device";
   report.computed = node.evaluated ? "planning" : node.folded_at_load ? "load" : "inference";
+  if (node.claimed && node.as_graph)
+    report.reason = "runs as the graph that defines it: " + sentence_of(*node.as_graph);
   if (!node.claimed) report.refusal = node.refusal;
   const auto read = [&](const std::vector<int>& ids, std::vector<std::vector<int>>& shapes,
                         std::vector<int>& present) {

@@ -1,5 +1,5 @@
-// Loops whose rounds are counted while planning, and branches whose condition is known then, become
-// part of the graph around them: a part of Model.
+// Loops whose rounds are counted while planning, branches whose condition is known then, and
+// composites without kernels of their own become part of the graph around them: a part of Model.
 #include <algorithm>
 #include <utility>
 
@@ -56,7 +56,9 @@ bool is_same_node(const tfl::NodeOperands& node, const tfl::NodeOperands& stored
 void Model::inline_graphs(ModelNode& node, const Options& options) {
   const auto refuse_it = [&](Refusal refusal) {
     node.works = node.claimed = false;
-    node.refusal = std::move(refusal);
+    // If the graph is not there, it is of no interest.
+    const bool is_unknown = node.as_graph && refusal.why == Why::kRuntime;
+    node.refusal = is_unknown ? *node.as_graph : std::move(refusal);
   };
   for (std::size_t i = 0; i < node.inputs.size(); ++i) {
     if (open_.count(node.inputs[i]) == 0) continue;
@@ -92,6 +94,8 @@ void Model::inline_graphs(ModelNode& node, const Options& options) {
 
 OrRefusal<std::vector<int>> Model::inline_node(const ModelNode& node, const Options& options,
                                                Inlining& all) {
+  if (node.operation->control == ops::Control::kNone)  // a composite
+    return inline_graph(node.imported.graphs.at(0), node.inputs, node, options, all);
   if (node.operation->control == ops::Control::kLoop) return inline_loop(node, options, all);
   const OrRefusal<bool> taken = condition(node.inputs.at(0));
   if (!taken) return taken.refusal();

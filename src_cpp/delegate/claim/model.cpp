@@ -354,8 +354,16 @@ void Model::import(ModelNode& node, const tfl::NodeView& view, const Options& op
       return;
     }
     if (!imported && (imported.refusal().why != Why::kRunTime || !await(node, view))) {
-      node.refusal = imported.refusal();
-      return;
+      // A composite that does not run as one operation may run as the graph that defines it.
+      const bool is_composite =
+          node.family->runs_graphs && node.operation->control == ops::Control::kNone;
+      const auto* const composite = view.params<tfl::CompositeParams>();
+      if (!is_composite || composite == nullptr) {
+        node.refusal = imported.refusal();
+        return;
+      }
+      node.as_graph = imported.refusal();
+      node.imported.graphs = {composite->subgraph_index};
     }
     if (imported) node.imported = *imported;
     if (node.family->fold != nullptr) node.folded = node.family->fold(view);

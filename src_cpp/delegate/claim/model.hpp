@@ -29,23 +29,26 @@ struct ModelNode {
   const ops::Operation* operation = nullptr;  ///< of the family
   ops::Imported imported;
   std::shared_ptr<const ir::Constant> folded;  ///< decoded result of a DENSIFY
-  bool works = false;              ///< its family accepts it, and nothing has failed on the device
-  bool claimed = false;            ///< works, and is not left on the CPU for another reason
-  std::optional<Refusal> refusal;  ///< why it is not claimed
-  bool folded_at_load = false;     ///< claimed, and computed once: a constant
+  bool works = false;               ///< its family accepts it, and nothing has failed on the device
+  bool claimed = false;             ///< works, and is not left on the CPU for another reason
+  std::optional<Refusal> refusal;   ///< why it is not claimed
+  std::optional<Refusal> as_graph;  ///< why a composite runs as its graph, not as one operation
+  bool folded_at_load = false;      ///< claimed, and computed once: a constant
   bool evaluated = false;   ///< its results follow from shapes and constants: planning computes
                             ///< them on the host
   std::vector<int> awaits;  ///< tensors with values that planning needs and only an inference has
+  bool hosted = false;  ///< evaluated because a node awaits its results, or those of a node that
+                        ///< reads them; once an inference has its operands
   bool has_side_effect = false;  ///< beyond its outputs; so have loops and branches
   bool reads_values = false;     ///< its attributes depend on such results
   std::shared_ptr<const CpuNode> cpu;
-  // Of a loop or a branch that works: what it computes, in execution order, and the tensors with
-  // its results.
+  // Of a loop, a branch or a composite that works as its graphs: what it computes, in execution
+  // order, and the tensors with its results.
   std::vector<ModelNode> inner;
   std::vector<int> results;
   std::set<int> graphs;  ///< whose nodes these are
 
-  bool is_inlined() const { return works && operation->control != ops::Control::kNone; }
+  bool is_inlined() const { return works && !imported.graphs.empty(); }
 };
 
 class Model {
@@ -193,8 +196,17 @@ class Model {
   bool await(ModelNode& node, const tfl::NodeView& view) const;
   /// Adds the node's results to open_ if awaited values decide on their shapes.
   void note_open(const ModelNode& node);
-  /// Leaves nodes on the CPU that compute what claimed nodes await.
+  /// Lets planning compute on the host what claimed nodes await, or leaves the nodes that compute
+  /// it on the CPU.
   void settle_awaited();
+  bool is_small(int tensor) const;
+  /// Results of claimed nodes that the host can compute before an inference: a few numbers, of such
+  /// results and of what the device does not compute.
+  std::set<int> hostable() const;
+  /// Evaluates a node, and those that compute its operands, whenever an inference has new ones.
+  void host(ModelNode& node);
+  /// The values that planning needs for a node and only an inference has.
+  std::vector<int> awaited_by(const ModelNode& node) const;
   /// Whether the results of a node that works are known while planning.
   /// `inferred`: the shapes of its outputs are set.
   bool follows_from_shapes(const ModelNode& node, bool inferred) const;

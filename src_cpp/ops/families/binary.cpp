@@ -25,26 +25,27 @@ struct Row {
   Small small{};  ///< types of at most 16 bits on which it is defined
   /// Types of at most 16 bits whose stored values it computes with.
   Stored stored{};
+  bool half = false;  ///< also defined on float16
 };
 constexpr Row kRows[] = {
-    {0, BinaryOp::kAdd, true, true, Small::kAll, Stored::kInt16},
+    {0, BinaryOp::kAdd, true, true, Small::kAll, Stored::kInt16, true},
     {kAddN, BinaryOp::kAdd, false, true},
     {41, BinaryOp::kSub, true, true, Small::kAll},
-    {18, BinaryOp::kMul, true, true, Small::kAll, Stored::kInt16},
+    {18, BinaryOp::kMul, true, true, Small::kAll, Stored::kInt16, true},
     {42, BinaryOp::kDiv, true, true, Small::kAll},
-    {55, BinaryOp::kMaximum, false, true, Small::kAll},
-    {57, BinaryOp::kMinimum, false, true, Small::kAll},
+    {55, BinaryOp::kMaximum, false, true, Small::kAll, Stored::kNone, true},
+    {57, BinaryOp::kMinimum, false, true, Small::kAll, Stored::kNone, true},
     {78, BinaryOp::kPow, false, true},
     {99, BinaryOp::kSquaredDifference, false, true, Small::kInt8},
     {90, BinaryOp::kFloorDiv, false, true, Small::kNone, Stored::kSigned},
     {95, BinaryOp::kFloorMod, false, true, Small::kNone, Stored::kSigned},
     {54, BinaryOp::kPrelu, false, false, Small::kAll},
-    {156, BinaryOp::kAtan2, false, false},
+    {156, BinaryOp::kAtan2, false, false, Small::kNone, Stored::kNone, true},
     // Of StableHLO: small integers there have no scale.
-    {163, BinaryOp::kAdd, false, true},
-    {165, BinaryOp::kMul, false, true},
-    {166, BinaryOp::kMaximum, false, true},
-    {181, BinaryOp::kMinimum, false, true},
+    {163, BinaryOp::kAdd, false, true, Small::kNone, Stored::kNone, true},
+    {165, BinaryOp::kMul, false, true, Small::kNone, Stored::kNone, true},
+    {166, BinaryOp::kMaximum, false, true, Small::kNone, Stored::kNone, true},
+    {181, BinaryOp::kMinimum, false, true, Small::kNone, Stored::kNone, true},
 };
 
 const Row& row_of(int code) {
@@ -57,6 +58,7 @@ const Row& row_of(int code) {
 std::optional<Refusal> check_types(const Row& row, const tfl::TensorView& input,
                                    const std::string& what) {
   using T = DType;
+  if (row.half && input.dtype() == T::kF16) return std::nullopt;
   if (!row.integers && row.small == Small::kNone) return check_type(input, what, {T::kF32});
   if (!row.integers) return check_type(input, what, {T::kF32, T::kI8, T::kU8, T::kI16});
   if (row.stored == Stored::kSigned)
@@ -102,8 +104,7 @@ kernel::Launch pairwise(BinaryOp op, const Value& a, const Value& b, const Value
                         const ir::Epilogue& epilogue) {
   const BroadcastWalk walk = broadcast_walk(dst.shape, {a.shape, b.shape});
   const bool runs_of_4 = !dst.layout.sliced || dst.layout.channels % 4 == 0;
-  const bool is_small = !is_float(dst.storage) && size_of(dst.storage) < 4;
-  const int width = runs_of_4 && !is_small ? walk.width() : 1;
+  const int width = runs_of_4 && !is_small_integer(dst.storage) ? walk.width() : 1;
   kernel::Launch launch("binary/binary.cl", "binary_elementwise");
   launch.type("A_T", a.storage).type("B_T", b.storage).type("DST_T", dst.storage);
   launch.macro("OP", static_cast<int>(op)).macro("WIDTH", width);
@@ -140,7 +141,7 @@ OrRefusal<Imported> import_binary(const tfl::NodeView& node) {
     if (!fused) return fused.refusal();
     epilogue = *fused;
   }
-  const bool is_small = size_of(node.input(0).dtype()) < 4;
+  const bool is_small = is_small_integer(node.input(0).dtype());
   if (is_small && computes_stored(row, node)) {
     CLGPU_REFUSE_TYPE(node.output(0), "output", node.input(0).dtype());
   } else {

@@ -1,4 +1,4 @@
-// Family of BITWISE_XOR and RIGHT_SHIFT.
+// Family of BITWISE_XOR, RIGHT_SHIFT and STABLEHLO_SHIFT_LEFT.
 #include "ir/fields.hpp"
 #include "ops/shared/broadcast.hpp"
 #include "ops/shared/row_rules.hpp"
@@ -6,27 +6,37 @@
 namespace clgpu::ops {
 namespace {
 
-constexpr int kXor = 160, kRightShift = 161;
+constexpr int kXor = 160, kRightShift = 161, kShiftLeft = 207;
 
 struct BitwiseAttrs : ir::Attrs {
   int op = 0;  ///< value of the macro OP in kernels/bitwise/bitwise.cl
-  CLGPU_FIELDS(op)
+  bool broadcasts = true;
+  CLGPU_FIELDS(op, broadcasts)
 };
 
 OrRefusal<Imported> import(const tfl::NodeView& node) {
+  const bool left = node.builtin() == kShiftLeft;
   for (int i = 0; i < 2; ++i) {
+    if (left) {
+      CLGPU_REFUSE_TYPE(node.input(i), "input " + std::to_string(i), DType::kI32, DType::kI16,
+                        DType::kI8);
+    }
     CLGPU_REFUSE_TYPE(node.input(i), "input " + std::to_string(i), DType::kI32, DType::kI16,
                       DType::kI8, DType::kU8);
   }
   CLGPU_REFUSE_IF(node.input(0).dtype() != node.input(1).dtype(), Why::kOperands, "the inputs",
                   "have different types");
   BitwiseAttrs attrs;
-  attrs.op = node.builtin() == kXor ? 0 : 1;
+  attrs.op = node.builtin() == kXor ? 0 : left ? 2 : 1;
+  attrs.broadcasts = !left;
   return Imported{share(attrs), {}};
 }
 
 ir::Shapes infer(const NodeContext& node) {
-  return {broadcast(node.input(0).shape, node.input(1).shape)};
+  const ir::Shape &a = node.input(0).shape, &b = node.input(1).shape;
+  if (!node.attrs<BitwiseAttrs>().broadcasts && a != b)
+    throw ShapeError("shapes " + a.str() + " and " + b.str() + " differ");
+  return {broadcast(a, b)};
 }
 
 std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceInfo&) {
@@ -47,7 +57,9 @@ const Family kBitwiseFamily = [] {
   Family family;
   family.name = "bitwise";
   family.attrs = ir::attrs_type<BitwiseAttrs>();
-  family.builtins = {{kXor, "BITWISE_XOR", 2}, {kRightShift, "RIGHT_SHIFT", 2}};
+  family.builtins = {{kXor, "BITWISE_XOR", 2},
+                     {kRightShift, "RIGHT_SHIFT", 2},
+                     {kShiftLeft, "STABLEHLO_SHIFT_LEFT", 2}};
   family.import = import;
   family.infer = infer;
   family.candidates = candidates;

@@ -1,4 +1,5 @@
-// Family of STABLEHLO_COMPOSITE: attention and normalisations, which files name.
+// Family of STABLEHLO_COMPOSITE: attention and normalisations, which files name; others run as the
+// graphs that define them.
 #include "ops/families/composite.hpp"
 
 #include "base/utf8.hpp"
@@ -82,6 +83,7 @@ double flops(const NodeContext& node) {
 }  // namespace
 
 extern const Family kCompositeFamily;
+extern const Family kDecomposedFamily;
 
 ir::Node rms_norm(const ir::Node& last, int x, float epsilon, int weight) {
   CompositeAttrs attrs;
@@ -120,6 +122,22 @@ const Family kCompositeFamily = [] {
   family.runs_graphs = true;
   family.flops = flops;
   family.stock_passes = 5;
+  family.most_axes = kMostAxes;  // of the graphs that others run as
+  family.variants = {&kDecomposedFamily};
+  return family;
+}();
+
+// What the family refuses is the graph that defines it (delegate/claim/inline.cpp); these nodes are
+// views of its results.
+const Family kDecomposedFamily = [] {
+  Family family;
+  family.name = "composite";
+  family.variant = "decomposed";
+  family.infer = infer_same_as_input;
+  family.is_view = true;
+  family.runs_graphs = true;
+  family.allows_quantized = true;
+  family.most_axes = kMostAxes;
   return family;
 }();
 

@@ -43,9 +43,6 @@ std::vector<std::int32_t> exponentials(Multiplier step) {
 std::optional<Refusal> check_quantized(const tfl::NodeView& node, const SoftmaxAttrs& attrs) {
   using T = DType;
   const tfl::TensorView src = node.input(0), dst = node.output(0);
-  if (attrs.log) {
-    if (auto refusal = check_type(src, "input", {T::kF32, T::kI8})) return refusal;
-  }
   if (auto refusal = check_per_tensor(src, "input")) return refusal;
   if (auto refusal = check_per_tensor(dst, "output")) return refusal;
   const bool wide = src.dtype() == T::kI16;
@@ -69,14 +66,19 @@ std::optional<Refusal> check_quantized(const tfl::NodeView& node, const SoftmaxA
 }
 
 OrRefusal<Imported> import(const tfl::NodeView& node) {
-  CLGPU_REFUSE_TYPE(node.input(0), "input", DType::kF32, DType::kI8, DType::kU8, DType::kI16);
-  CLGPU_REFUSE_RANK(node.input(0), "input", 1);
   SoftmaxAttrs attrs;
   attrs.log = node.builtin() == kLogSoftmax;
+  if (attrs.log) {
+    CLGPU_REFUSE_TYPE(node.input(0), "input", DType::kF32, DType::kI8);
+  } else {
+    CLGPU_REFUSE_TYPE(node.input(0), "input", DType::kF32, DType::kF16, DType::kI8, DType::kU8,
+                      DType::kI16);
+  }
+  CLGPU_REFUSE_RANK(node.input(0), "input", 1);
   if (const auto* params = node.params<tfl::SoftmaxParams>(); params != nullptr && !attrs.log) {
     attrs.beta = params->beta;
   }
-  if (node.input(0).dtype() != DType::kF32) {
+  if (!is_float(node.input(0).dtype())) {
     if (auto refusal = check_quantized(node, attrs)) return *refusal;
   }
   return Imported{share(attrs), {}};

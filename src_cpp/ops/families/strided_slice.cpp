@@ -271,7 +271,9 @@ const Family kStridedSliceFamily = [] {
   family.builtins[0].settings = {2};
   family.builtins[0].positions = {1, 3};
   family.builtins[1].settings = {2};
-  family.builtins[1].positions = {1};  // a size may turn out to be -1: the rest from there on
+  // A size may turn out to be -1, the rest from a begin on: that inference is the CPU's.
+  family.builtins[1].positions = {1};
+  family.builtins[1].reads_positions = true;
   return family;
 }();
 

@@ -76,7 +76,7 @@ OrRefusal<Imported> import(const tfl::NodeView& node) {
       gelu != nullptr && row.code == kGelu && gelu->approximate) {
     epilogue.activation = Activation::kGeluTanh;
   }
-  if (size_of(node.input(0).dtype()) < 4) {
+  if (is_small_integer(node.input(0).dtype())) {
     attrs.table = {row.code, epilogue.alpha, epilogue.activation == Activation::kGeluTanh};
     if (auto refusal = check_table(node, *attrs.table)) return *refusal;
     return Imported{share(attrs), {}};

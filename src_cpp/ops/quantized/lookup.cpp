@@ -121,14 +121,16 @@ struct Tabulated {
 
 std::optional<Refusal> check_unary_input(const tfl::TensorView& src, int builtin) {
   using T = DType;
+  constexpr int kFloor = 8, kSin = 66, kCos = 108;
   switch (builtin) {
     case kRelu:
     case kRelu6:
     case kLeakyRelu:
+      return check_type(src, "input", {T::kF32, T::kI8, T::kU8, T::kI16});
     case kGelu:
     case kLogistic:
     case kTanh:
-      return check_type(src, "input", {T::kF32, T::kI8, T::kU8, T::kI16});
+      return check_type(src, "input", {T::kF32, T::kF16, T::kI8, T::kU8, T::kI16});
     case kReluN1To1:
     case kRelu0To1:
     case kHardSwish:
@@ -140,12 +142,17 @@ std::optional<Refusal> check_unary_input(const tfl::TensorView& src, int builtin
     case kSqrt:
     case kRsqrt:
       return check_type(src, "input", {T::kF32, T::kI8, T::kI16});
-    case kAbs:
     case kNeg:
+      return check_type(src, "input", {T::kF32, T::kF16, T::kI32, T::kI64, T::kI8, T::kI16});
+    case kAbs:
       return check_type(src, "input", {T::kF32, T::kI32, T::kI64, T::kI8, T::kI16});
     case kSquare:
     case kSign:
       return check_type(src, "input", {T::kF32, T::kI32, T::kI64});
+    case kSin:
+    case kCos:
+    case kFloor:
+      return check_type(src, "input", {T::kF32, T::kF16});
     default:
       return check_type(src, "input", {T::kF32});
   }
