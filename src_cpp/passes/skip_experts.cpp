@@ -40,7 +40,7 @@ class Search {
       if (writer < 0) continue;
       const ir::Node& node = graph_.nodes[uz(writer)];
       if (ops::family_of(node).selects) return true;
-      if (ops::family_of(node).work_kind != ops::WorkKind::kOther) continue;
+      if (ops::family_of(node).work_kind != ops::WorkKind::kOther || !node.graphs.empty()) continue;
       for (const int id : node.inputs) {
         if (id >= 0 && seen.insert(id).second) open.push_back(id);
       }
@@ -70,7 +70,7 @@ class Search {
       };
       const bool alone = std::none_of(node.outputs.begin(), node.outputs.end(), needed_elsewhere) &&
                          std::any_of(node.outputs.begin(), node.outputs.end(), leads_there);
-      if (!alone || of_gate.count(n) > 0 || (members.size() == 1 && n != last)) continue;
+      if (!alone || !node.graphs.empty() || of_gate.count(n) > 0 || (members.size() == 1 && n != last)) continue;
       members.insert(n);
       found.push_back(uz(n));
     }

@@ -51,7 +51,7 @@ std::size_t groups_of(const kernel::Launch& launch) {
 /// The launch as a stage without its buffers; none if it must stay a launch.
 std::optional<kernel::Stage> stage_of(const kernel::Launch& launch, std::size_t local_bytes,
                                       const ChainLimits& limits) {
-  if (!kernel::may_be_stage(launch)) return std::nullopt;
+  if (launch.runs_graphs || !kernel::may_be_stage(launch)) return std::nullopt;
   kernel::Stage stage;
   stage.launch = &launch;
   stage.is_free = kernel::any_work_group(launch.file, launch.entry);

@@ -16,6 +16,7 @@
 #include "plan/plan.hpp"
 #include "runtime/run/carried.hpp"
 #include "runtime/run/chains.hpp"
+#include "runtime/run/graph_runner.hpp"
 #include "runtime/run/images.hpp"
 #include "runtime/run/mover.hpp"
 #include "runtime/run/pool.hpp"
@@ -49,6 +50,8 @@ class CandidateFailure : public Error {
   plan::Fault fault_;
 };
 
+using GraphRunners = std::map<int, std::shared_ptr<GraphRunner>>;
+
 class Executor {
  public:
   /// Builds programs or takes them from the store, allocates buffers, uploads constants, runs the
@@ -60,12 +63,13 @@ class Executor {
   /// With `record`, inferences are recorded. With `chaining`, launches run as stages of chains
   /// while an inference is waited for and not recorded; what was measured is kept in the store.
   /// `carried` has the memory of plan().carries; it may be null if there are none. Weights that
-  /// `weights` has are not loaded again; null: each executor has its own.
+  /// `weights` has are not loaded again; null: each executor has its own. `runners` has those of
+  /// the steps that run graphs, by plan::Step::position.
   Executor(std::shared_ptr<cl::Context> context, std::shared_ptr<store::Store> store,
            plan::Plan plan, bool warm_up, std::shared_ptr<Pool> pool = nullptr, bool record = false,
            const std::optional<Chaining>& chaining = std::nullopt,
            std::shared_ptr<CarriedSet> carried = nullptr,
-           std::shared_ptr<Weights> weights = nullptr);
+           std::shared_ptr<Weights> weights = nullptr, GraphRunners runners = {});
   ~Executor();
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
@@ -145,11 +149,13 @@ class Executor {
 
  private:
   struct BoundLaunch {
-    cl::KernelHandle kernel;
+    cl::KernelHandle kernel;  ///< none of a step that runs graphs
     const plan::Step* step;
     /// According to the driver, the kernel needs more local memory than the device has. NVIDIA's
     /// driver adds 128 bytes even to kernels that fit, so only a launch can tell.
     bool must_try = false;
+
+    bool runs_graphs() const { return step->launch.runs_graphs; }
   };
 
   void allocate(int buffer);
@@ -176,7 +182,9 @@ class Executor {
   void try_launch(const BoundLaunch& bound, const char* where);
   void launch(const BoundLaunch& bound);
   void launch(const BoundLaunch& bound, const cl::QueueHandle& queue, cl::cl_event* event);
-  void launch_all(Recording* recording = nullptr);
+  /// `runs_graphs`: on real inputs. With others, loops may never end, so graphs are left out.
+  void launch_all(Recording* recording = nullptr, bool runs_graphs = false);
+  void run_graphs(const BoundLaunch& bound);
   void launch_chained();
   bool overlap(const std::vector<const void*>& inputs, const std::vector<void*>& outputs,
                const Lent& lent) const;
@@ -216,6 +224,7 @@ class Executor {
   cl::QueueHandle recording_queue_;            // takes its place while an inference is recorded
   const std::shared_ptr<CarriedSet> carried_;  // null if nothing is carried
   const std::shared_ptr<Weights> weights_;     // null if none are shared
+  const GraphRunners runners_;
   cl::Context::Programs programs_;             // of the launches
   // Assembled, by file and whether with a predicate, while loading.
   std::map<std::pair<std::string, bool>, std::string> sources_;

@@ -102,6 +102,7 @@ void Executor::clear_counters() {
 // A failure leaves the executor with its launches.
 void Executor::make_chains(const Chaining& chaining, bool may_run) {
   if (mover_ != nullptr) return take_chains({0, 0, "tensors move between device and host"});
+  if (!runners_.empty()) return take_chains({0, 0, "the host decides what a node runs"});
   std::vector<std::size_t> local_bytes;
   for (const BoundLaunch& bound : launches_)
     local_bytes.push_back(context_->local_bytes(bound.kernel));
