@@ -70,7 +70,7 @@ class Search {
       };
       const bool alone = std::none_of(node.outputs.begin(), node.outputs.end(), needed_elsewhere) &&
                          std::any_of(node.outputs.begin(), node.outputs.end(), leads_there);
-      if (!alone || !node.graphs.empty() || of_gate.count(n) > 0 || (members.size() == 1 && n != last)) continue;
+      if (!alone || of_gate.count(n) > 0 || (members.size() == 1 && n != last)) continue;
       members.insert(n);
       found.push_back(uz(n));
     }

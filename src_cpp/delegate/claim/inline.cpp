@@ -445,9 +445,14 @@ OrRefusal<Model::InnerGraph*> Model::inner_graph(int graph) {
   if (acquired.context == nullptr || acquired.is_own()) return unknown;
   TfLiteContext& context = *acquired.context;
   if (!file_) {
-    const tfl::Acquired main(context_, 0);
+    // All graphs: this one may have no constants, by which the file is found.
     std::vector<const TfLiteContext*> known = {&context_, &context};
-    if (main.context != nullptr) known.push_back(main.context);
+    std::vector<std::unique_ptr<tfl::Acquired>> others;
+    for (int i = 0; others.empty() || others.back()->context != nullptr; ++i) {
+      if (i == graph) continue;  // a second release would end the access
+      others.push_back(std::make_unique<tfl::Acquired>(context_, i));
+      if (others.back()->context != nullptr) known.push_back(others.back()->context);
+    }
     file_.emplace(known);
   }
   TfLiteIntArray* plan = nullptr;

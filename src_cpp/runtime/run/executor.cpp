@@ -390,9 +390,25 @@ void Executor::launch(const BoundLaunch& bound, const cl::QueueHandle& queue, cl
   flusher_.launched(queue);
 }
 
+// Whether the predicate of a step lets it run.
+bool Executor::is_due(const plan::Step& step) {
+  if (!step.launch.predicated) return true;
+  const int buffer = step.buffers.at(0);
+  const std::size_t size = size_of(plan_.buffers[uz(buffer)].storage);
+  const auto element = static_cast<std::size_t>(std::get<std::int32_t>(step.launch.args.at(1)));
+  std::vector<char> value(size);
+  cl::check(context_->api().clEnqueueReadBuffer(queue_.get(), memory(buffer), cl::CL_TRUE,
+                                                element * size, size, value.data(), 0, nullptr,
+                                                nullptr),
+            "clEnqueueReadBuffer", plan_.buffers[uz(buffer)].name);
+  return std::any_of(value.begin(), value.end(), [](char byte) { return byte != 0; });
+}
+
 void Executor::run_graphs(const BoundLaunch& bound) {
+  if (!is_due(*bound.step)) return;
   std::vector<cl::cl_mem> inputs, outputs;
   plan::for_operands(*bound.step, [&](int buffer, const kernel::Operand& operand) {
+    if (operand.kind == kernel::Operand::Kind::kPredicate) return;
     (operand.writes ? outputs : inputs).push_back(memory(buffer));
   });
   runners_.at(bound.step->position)->run(queue_, inputs, outputs);

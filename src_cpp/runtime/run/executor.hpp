@@ -184,6 +184,7 @@ class Executor {
   void launch(const BoundLaunch& bound, const cl::QueueHandle& queue, cl::cl_event* event);
   /// `runs_graphs`: on real inputs. With others, loops may never end, so graphs are left out.
   void launch_all(Recording* recording = nullptr, bool runs_graphs = false);
+  bool is_due(const plan::Step& step);
   void run_graphs(const BoundLaunch& bound);
   void launch_chained();
   bool overlap(const std::vector<const void*>& inputs, const std::vector<void*>& outputs,
