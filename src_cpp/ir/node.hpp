@@ -115,11 +115,11 @@ struct Node {
   /// have the same predicate, or do not use them where the tensor is 0.
   int predicate = -1;
   int predicate_element = -1;  ///< the element of it that decides; -1: any
-  /// What a node runs whose condition only an inference knows (OpKind::runs); otherwise empty. Their
-  /// inputs and outputs are carried tensors. In graphs of a loop, number i is state i, and the last
-  /// output, which is not carried, tells whether there is a round. In graphs of a branch the numbers
-  /// are those of the node's inputs behind the condition, then those of its outputs. A number is an
-  /// output of each graph that has it as an input.
+  /// What a node runs whose condition only an inference knows (OpKind::runs); otherwise empty.
+  /// Their inputs and outputs are carried tensors. In graphs of a loop, number i is state i, and
+  /// the last output, which is not carried, tells whether there is a round. In graphs of a branch
+  /// the numbers are those of the node's inputs behind the condition, then those of its outputs. A
+  /// number is an output of each graph that has it as an input.
   std::vector<std::shared_ptr<const Graph>> graphs;
 };
 

@@ -1,4 +1,4 @@
-"""WHILE and IF whose conditions only an inference knows: the host runs their graphs on the device."""
+"""WHILE and IF whose conditions only an inference knows: the host runs graphs on the device."""
 
 from __future__ import annotations
 
@@ -220,6 +220,38 @@ def test_a_state_that_grows_stays_on_the_cpu(runtime, device, rng):
     m.output(m.op("NEG", [y], (3, 4)))
     found = compare(runtime, device, m.build(), [(np.int32(1), floats(rng))])
     assert left(found)["WHILE"] == "state 1 has the shape [2, 4] and then [3, 4]"
+
+
+@pytest.mark.parametrize("rounds", [1, 3])
+def test_a_resize_may_let_a_state_change_its_shape(runtime, device, rng, rounds):
+    """The body keeps one row: the CPU's kernels compute what has more."""
+    m = ModelMaker()
+
+    def body(g: ModelMaker, x: list[int]) -> list[int]:
+        begin, size = g.constant(np.int32([0, 0])), g.constant(np.int32([1, 4]))
+        return [next_number(g, x[0]), g.op("SIN", [g.op("SLICE", [x[1], begin, size], (1, 4))],
+                                           (1, 4))]  # fmt: skip
+
+    x = m.input("x", (1, 4), shape_signature=(-1, 4))
+    y = loop(m, [m.input("count", (), np.int32), x], below(rounds), body)[1]
+    m.output(m.op("NEG", [y], (1, 4)))
+    delegate = clgpu_delegate.load(device=device)
+    ours = make_interpreter(runtime, m.build(), [delegate])
+    index = {d["name"]: d["index"] for d in ours.get_input_details()}
+    for rows in (1, 3, 2):
+        given = floats(rng, (rows, 4))
+        ours.resize_tensor_input(index["x"], given.shape)
+        ours.allocate_tensors()
+        ours.set_tensor(index["x"], given)
+        ours.set_tensor(index["count"], np.int32(0))
+        ours.invoke()
+        wanted = given[:1].astype(np.float64)
+        for _ in range(rounds):
+            wanted = np.sin(wanted)
+        found = ours.get_tensor(ours.get_output_details()[0]["index"])
+        assert_close(found, -wanted, "fp32")
+        assert left(delegate.explain()) == {}
+        assert bool(delegate.explain().partitions[0].on_cpu) == (rows > 1)
 
 
 def test_branches_of_different_shapes_stay_on_the_cpu(runtime, device, rng):

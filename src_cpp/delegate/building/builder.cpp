@@ -48,8 +48,8 @@ plan::Fitted Builder::plan(const ir::Graph& graph, std::int64_t budget) const {
   }
   const std::int64_t left = budget > 0 ? std::max<std::int64_t>(budget - inner, 1) : 0;
   try {
-    plan::Fitted fitted = plan::fit(graph, target_.device(), plan_options(left, Level::kAsAsked),
-                                    engines_.broken());
+    plan::Fitted fitted =
+        plan::fit(graph, target_.device(), plan_options(left, Level::kAsAsked), engines_.broken());
     count_inner(fitted.plan, inner);
     return fitted;
   } catch (const plan::BudgetError& error) {

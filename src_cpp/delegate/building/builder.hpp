@@ -57,8 +57,8 @@ class Builder {
     std::map<const ir::Graph*, std::shared_ptr<runtime::GraphRunner>> runners;  ///< by first graph
     std::int64_t bytes = 0;
   };
-  /// Builds the graphs that nodes run. They get what the budget leaves when everything has the least
-  /// that it needs.
+  /// Builds the graphs that nodes run. They get what the budget leaves when everything has the
+  /// least that it needs.
   Inner build_inner(const ir::Graph& graph, std::int64_t budget, Level level, bool lasts) const;
   std::optional<runtime::Chaining> chaining(bool lasts) const;
   plan::PlanOptions plan_options(std::int64_t budget, Level level) const;

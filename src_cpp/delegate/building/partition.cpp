@@ -259,7 +259,7 @@ void Partition::publish() {
   report.launches = static_cast<int>(plan.run.size());
   report.load_launches = static_cast<int>(plan.load.size());
   report.arena_bytes = plan.arena_bytes;
-  report.weights_bytes = plan.weights_bytes + plan.kept_bytes;
+  report.weights_bytes = plan.weights_bytes + plan.kept_bytes + plan.inner_bytes;
   report.naive_bytes = plan.naive_bytes;
   report.bound_bytes = plan.bound_bytes;
   report.load_peak_bytes = plan.load_peak_bytes;

@@ -60,8 +60,8 @@ Streamed stream(const Target& target, const Ledger& ledger, int lanes, bool veri
     throw Error("each inference needs the tensors that the one before it leaves on the device");
   for (const plan::Step& step : plan.run) {
     if (step.launch.runs_graphs)
-      throw Error("the host decides in each inference what node " + std::to_string(step.node) + " (" +
-                  step.op + ") runs");
+      throw Error("the host decides in each inference what node " + std::to_string(step.node) +
+                  " (" + step.op + ") runs");
   }
   if (plan.uploads.empty()) throw Error("the model has no inputs on the device");
   if (options.profile) throw Error("the option 'profile' records single inferences");

@@ -12,7 +12,10 @@
 namespace clgpu::delegate {
 namespace {
 
-using Bytes = std::vector<std::uint8_t>;
+struct Value {
+  std::vector<std::uint8_t> bytes;
+  std::vector<int> dims;
+};
 
 class Runner {
  public:
@@ -21,8 +24,10 @@ class Runner {
     load(graphs_.second, second_);
   }
 
-  void prepare(const TfLiteNode& node) {
+  /// The status tells whether the shapes of the outputs are known.
+  TfLiteStatus prepare(const TfLiteNode& node) {
     give_shapes(node);
+    is_prepared_ = true;
     std::set<int> open;  // tensors whose shapes depend on values
     for (auto* kernels : {&first_, &second_}) {
       for (const auto& kernel : *kernels) {
@@ -35,18 +40,23 @@ class Runner {
           open.insert(recipe.outputs.begin(), recipe.outputs.end());
       }
     }
-    const std::vector<int>& results =
-        graphs_.is_loop ? graphs_.values : graphs_.second.results;  // states keep their shapes
-    for (int i = 0; i < node.outputs->size; ++i) {
-      const int result = results.at(uz(i));
-      if (open.count(result) == 0) resize(node.outputs->data[i], to_vector(sandbox_.at(result).dims));
+    const bool settled = keeps_shapes(open);
+    for (std::size_t i = 0; i < uz(node.outputs->size); ++i) {
+      const int output = node.outputs->data[i];
+      if (settled) {
+        resize(output, dims_of(graphs_.second.results.at(i)));
+      } else {
+        make_dynamic(output);
+      }
     }
+    return settled ? kTfLiteOk : kTfLiteOutputShapeNotKnown;
   }
 
   void invoke(const TfLiteNode& node) {
     const int first = graphs_.is_loop ? 0 : 1;
-    std::vector<Bytes> values;
-    for (int i = first; i < node.inputs->size; ++i) values.push_back(value_of(node.inputs->data[i]));
+    std::vector<Value> values;
+    for (int i = first; i < node.inputs->size; ++i)
+      values.push_back(value_of(node.inputs->data[i]));
     set(graphs_.values, values);
     if (graphs_.is_loop) {
       for (bool more = is_true(run(first_, graphs_.first).at(0)); more;) {
@@ -77,9 +87,31 @@ class Runner {
     });
   }
 
+  std::vector<int> dims_of(int id) const { return to_vector(sandbox_.at(id).dims); }
+
+  // Whether states have the same shapes in all rounds, or results those of either branch.
+  bool keeps_shapes(const std::set<int>& open) const {
+    const std::vector<int>& before = graphs_.is_loop ? graphs_.values : graphs_.first.results;
+    for (std::size_t i = 0; i < before.size(); ++i) {
+      const int now = graphs_.second.results.at(i);
+      if (open.count(before[i]) + open.count(now) > 0 || dims_of(before[i]) != dims_of(now))
+        return false;
+    }
+    return true;
+  }
+
+  // As the runtime's own kernels do.
+  void make_dynamic(int id) {
+    TfLiteTensor& tensor = sandbox_.at(id);
+    if (tensor.allocation_type == kTfLiteDynamic) return;
+    sandbox_.release(id);
+    tensor.allocation_type = kTfLiteDynamic;
+  }
+
   void resize(int id, const std::vector<int>& dims) {
     TfLiteTensor& tensor = sandbox_.at(id);
-    if (tensor.allocation_type == kTfLiteMmapRo || to_vector(tensor.dims) == dims) return;
+    if (tensor.allocation_type == kTfLiteMmapRo) return;
+    if (tensor.allocation_type != kTfLiteDynamic && to_vector(tensor.dims) == dims) return;
     if (sandbox_.ResizeTensor(&sandbox_, &tensor, new_array(dims)) != kTfLiteOk)
       throw ShadowError("a value of a loop or branch cannot be resized");
   }
@@ -92,44 +124,48 @@ class Runner {
     }
   }
 
-  Bytes value_of(int id) const {
+  Value value_of(int id) const {
     const TfLiteTensor& tensor = sandbox_.at(id);
     const auto* data = static_cast<const std::uint8_t*>(tensor.data);
     if (data == nullptr && tensor.bytes > 0)
       throw ShadowError("a value of a loop or branch is unknown");
-    return {data, data + tensor.bytes};
+    return {{data, data + tensor.bytes}, dims_of(id)};
   }
 
   // All at once: a result may be the old value of another one.
-  void set(const std::vector<int>& ids, const std::vector<Bytes>& values) {
+  void set(const std::vector<int>& ids, const std::vector<Value>& values) {
     for (std::size_t i = 0; i < ids.size(); ++i) {
-      TfLiteTensor& tensor = sandbox_.at(ids[i]);
-      if (tensor.allocation_type == kTfLiteMmapRo) continue;
-      if (tensor.bytes != values.at(i).size())
-        throw ShadowError("a value of a loop or branch changes its size");
+      if (sandbox_.at(ids[i]).allocation_type == kTfLiteMmapRo) continue;
+      const Value& value = values.at(i);
+      is_prepared_ = is_prepared_ && dims_of(ids[i]) == value.dims;
+      resize(ids[i], value.dims);
       sandbox_.provide(ids[i]);
-      if (!values[i].empty()) std::memcpy(sandbox_.at(ids[i]).data, values[i].data(), values[i].size());
+      const TfLiteTensor& tensor = sandbox_.at(ids[i]);
+      if (tensor.bytes != value.bytes.size())
+        throw ShadowError("a value of a loop or branch has another size than its tensor");
+      if (!value.bytes.empty()) std::memcpy(tensor.data, value.bytes.data(), tensor.bytes);
     }
   }
 
-  std::vector<Bytes> run(std::vector<std::unique_ptr<CpuKernel>>& kernels, const CpuGraph& graph) {
+  std::vector<Value> run(std::vector<std::unique_ptr<CpuKernel>>& kernels, const CpuGraph& graph) {
     for (const auto& kernel : kernels) {
-      if (!kernel->is_prepared() || is_dynamic(*kernel)) kernel->prepare();
+      if (!is_prepared_ || !kernel->is_prepared() || is_dynamic(*kernel)) kernel->prepare();
       kernel->invoke();
     }
-    std::vector<Bytes> results;
+    std::vector<Value> results;
     for (const int id : graph.results) results.push_back(value_of(id));
     return results;
   }
 
-  static bool is_true(const Bytes& value) {
-    if (value.size() != 1) throw ShadowError("the condition is no bool");
-    return value[0] != 0;
+  static bool is_true(const Value& value) {
+    if (value.bytes.size() != 1) throw ShadowError("the condition is no bool");
+    return value.bytes[0] != 0;
   }
 
   Sandbox& sandbox_;
   const CpuGraphs& graphs_;
   std::vector<std::unique_ptr<CpuKernel>> first_, second_;
+  bool is_prepared_ = true;  // for the shapes that the values have
 };
 
 // Errors are reported to the sandbox, of which a kernel of the node around tells them.
@@ -141,8 +177,7 @@ auto reporter(TfLiteContext* context) {
 
 void* init(TfLiteContext* context, const char* graphs, std::size_t /*length*/) {
   return guarded(kInitFailed, reporter(context), [&]() -> void* {
-    return new Runner(*static_cast<Sandbox*>(context),
-                      *reinterpret_cast<const CpuGraphs*>(graphs));
+    return new Runner(*static_cast<Sandbox*>(context), *reinterpret_cast<const CpuGraphs*>(graphs));
   });
 }
 
@@ -150,8 +185,7 @@ void free(TfLiteContext* /*context*/, void* runner) { delete static_cast<Runner*
 
 TfLiteStatus prepare(TfLiteContext* context, TfLiteNode* node) {
   return guarded(kTfLiteError, reporter(context), [&] {
-    static_cast<Runner*>(node->user_data)->prepare(*node);
-    return kTfLiteOk;
+    return static_cast<Runner*>(node->user_data)->prepare(*node);
   });
 }
 

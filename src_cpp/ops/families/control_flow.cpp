@@ -1,6 +1,7 @@
 // Family of WHILE and IF. If planning knows the condition, their graphs become part of the graph
-// around them (delegate/claim/inline.cpp), and their own nodes in the IR are views of the results of
-// these graphs. Otherwise a node of a variant has the graphs, which the host runs in an inference.
+// around them (delegate/claim/inline.cpp), and their own nodes in the IR are views of the results
+// of these graphs. Otherwise a node of a variant has the graphs, which the host runs in an
+// inference.
 #include "ops/families/control_flow.hpp"
 
 #include "ops/shared/common.hpp"
@@ -52,7 +53,8 @@ std::vector<kernel::Candidate> run_graphs(const NodeContext& node, const DeviceI
 
 std::vector<kernel::Candidate> copies(const NodeContext& node, const DeviceInfo&) {
   const int elements = static_cast<int>(node.input(0).shape.elements());
-  return {{"copy", {strided_copy({{elements}, {1}}, node.input(0).storage, node.output(0).storage)},
+  return {{"copy",
+           {strided_copy({{elements}, {1}}, node.input(0).storage, node.output(0).storage)},
            {}}};
 }
 

@@ -397,10 +397,10 @@ bool Executor::is_due(const plan::Step& step) {
   const std::size_t size = size_of(plan_.buffers[uz(buffer)].storage);
   const auto element = static_cast<std::size_t>(std::get<std::int32_t>(step.launch.args.at(1)));
   std::vector<char> value(size);
-  cl::check(context_->api().clEnqueueReadBuffer(queue_.get(), memory(buffer), cl::CL_TRUE,
-                                                element * size, size, value.data(), 0, nullptr,
-                                                nullptr),
-            "clEnqueueReadBuffer", plan_.buffers[uz(buffer)].name);
+  cl::check(
+      context_->api().clEnqueueReadBuffer(queue_.get(), memory(buffer), cl::CL_TRUE, element * size,
+                                          size, value.data(), 0, nullptr, nullptr),
+      "clEnqueueReadBuffer", plan_.buffers[uz(buffer)].name);
   return std::any_of(value.begin(), value.end(), [](char byte) { return byte != 0; });
 }
 

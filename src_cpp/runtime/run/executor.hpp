@@ -226,7 +226,7 @@ class Executor {
   const std::shared_ptr<CarriedSet> carried_;  // null if nothing is carried
   const std::shared_ptr<Weights> weights_;     // null if none are shared
   const GraphRunners runners_;
-  cl::Context::Programs programs_;             // of the launches
+  cl::Context::Programs programs_;  // of the launches
   // Assembled, by file and whether with a predicate, while loading.
   std::map<std::pair<std::string, bool>, std::string> sources_;
   std::map<const plan::Step*, cl::FirstLaunch> first_launches_;  // while loading

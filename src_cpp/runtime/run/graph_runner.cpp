@@ -53,9 +53,8 @@ void GraphRunner::finish(const cl::QueueHandle& queue) {
 }
 
 bool GraphRunner::more(Executor& graph) {
-  std::uint8_t flag = 0;
-  graph.run({}, {&flag});
-  return flag != 0;
+  graph.run({}, {&flag_});
+  return flag_ != 0;
 }
 
 void GraphRunner::run(const cl::QueueHandle& queue, const std::vector<cl::cl_mem>& inputs,

@@ -1,6 +1,7 @@
 // Runs the graphs of a node (ir::Node::graphs) in the middle of an inference.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -28,9 +29,6 @@ class GraphRunner {
   void run(const cl::QueueHandle& queue, const std::vector<cl::cl_mem>& inputs,
            const std::vector<cl::cl_mem>& outputs);
 
-  /// To be called before the memory of this process's tensors moves.
-  const std::vector<std::shared_ptr<Executor>>& graphs() const { return graphs_; }
-
  private:
   void copy(const cl::QueueHandle& queue, cl::cl_mem from, cl::cl_mem to, int number);
   void take(const cl::QueueHandle& queue, const std::vector<cl::cl_mem>& inputs, std::size_t first);
@@ -41,6 +39,7 @@ class GraphRunner {
   const std::shared_ptr<cl::Context> context_;
   const ir::Runs runs_;
   const std::shared_ptr<CarriedSet> carried_;
+  std::uint8_t flag_ = 0;  // the graphs may write it in place, so it outlives them
   const std::vector<std::shared_ptr<Executor>> graphs_;
 };
 
