@@ -28,6 +28,8 @@ class ModelInMemory {
   /// `graphs`: of one model. Nothing is found if none of their tensors is a constant of a file.
   explicit ModelInMemory(const std::vector<const TfLiteContext*>& graphs);
 
+  bool is_found() const { return !files_.empty(); }
+
   /// Of the graph with this index; none if no file was found, or if `is_it` denies that it is the
   /// graph: memory may hold files of other models, too.
   std::optional<GraphOperands> graph(int index,

@@ -440,7 +440,13 @@ def another_type(m: ModelMaker) -> None:
     m.output(*loop(m, start(m), below(3), body))
 
 
+def nothing_that_changes(m: ModelMaker) -> None:
+    """A loop that never ends."""
+    m.output(*loop(m, [number(m, 0)], below(3), lambda _, same: same))
+
+
 MALFORMED = {
+    nothing_that_changes: "has no state that its rounds may change",
     missing_result: "its graph has another number of results",
     missing_state: "graph 2 has another number of results than of inputs",
     missing_input: "graph 2 has 1 inputs, and gets 2",

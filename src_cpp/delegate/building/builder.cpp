@@ -5,6 +5,7 @@
 #include "base/byte_size.hpp"
 #include "base/join.hpp"
 #include "runtime/measure/probe.hpp"
+#include "runtime/run/host_runner.hpp"
 
 namespace clgpu::delegate {
 namespace {
@@ -95,7 +96,7 @@ Builder::Inner Builder::build_inner(const ir::Graph& graph, std::int64_t budget,
       more = std::max<std::int64_t>(more - std::max<std::int64_t>(bytes - least, 0), 0);
       inner.bytes += bytes;
     }
-    inner.runners[node.graphs.front().get()] = std::make_shared<runtime::GraphRunner>(
+    inner.runners[node.graphs.front().get()] = std::make_shared<runtime::HostRunner>(
         target_.context, node.kind->runs, carriers.set(), std::move(executors));
   }
   return inner;

@@ -16,11 +16,8 @@ namespace {
 constexpr std::size_t kMostSteps = 4096;         // nodes of all rounds, and rounds
 constexpr std::size_t kMostRepeated = 64 << 20;  // bytes of weights, which each round packs anew
 
-Refusal too_many() {
-  return {Why::kParameter, "",
-          "has too many rounds: it would get more than " + std::to_string(kMostSteps) +
-              " nodes and rounds"};
-}
+// Planning cannot unroll it, but the graphs can be run (Inlining::is_open): nobody sees a reason.
+const Refusal kOpen = {Why::kRunTime};
 
 Refusal malformed(int graph, const std::string& what) {
   return {Why::kMalformed, "graph " + std::to_string(graph), what};
@@ -100,7 +97,11 @@ OrRefusal<std::vector<int>> Model::inline_node(const ModelNode& node, const Opti
   before.steps = all.steps;
   before.repeated = all.repeated;
   const std::size_t count = all.nodes.size();
+  before.unrolls = all.unrolls;
+  if (!all.unrolls) all.steps = all.repeated = 0;
+  all.unrolls = true;
   OrRefusal<std::vector<int>> results = inline_known(node, options, all);
+  all.unrolls = before.unrolls;
   if (results || !all.is_open) return results;
   all.nodes.erase(all.nodes.begin() + static_cast<std::ptrdiff_t>(count), all.nodes.end());
   before.nodes = std::move(all.nodes);
@@ -111,10 +112,11 @@ OrRefusal<std::vector<int>> Model::inline_node(const ModelNode& node, const Opti
 OrRefusal<std::vector<int>> Model::inline_known(const ModelNode& node, const Options& options,
                                                 Inlining& all) {
   if (node.operation->control == ops::Control::kLoop) return inline_loop(node, options, all);
-  const OrRefusal<bool> taken = condition(node.inputs.at(0));
-  all.is_open = !taken && taken.refusal().why == Why::kRunTime;
+  const OrRefusal<std::optional<bool>> taken = condition(node.inputs.at(0));
   if (!taken) return taken.refusal();
-  return inline_graph(node.imported.graphs.at(*taken ? 0 : 1),
+  all.is_open = !*taken;
+  if (all.is_open) return kOpen;
+  return inline_graph(node.imported.graphs.at(**taken ? 0 : 1),
                       {node.inputs.begin() + 1, node.inputs.end()}, node, options, all);
 }
 
@@ -124,19 +126,18 @@ OrRefusal<std::vector<int>> Model::inline_loop(const ModelNode& node, const Opti
   std::vector<int> values = node.inputs;
   all.graphs.insert(check);
   while (true) {
-    const OrRefusal<bool> more = evaluate_condition(check, values, node, options);
-    all.is_open = !more && more.refusal().why == Why::kRunTime;
+    const OrRefusal<std::optional<bool>> more = evaluate_condition(check, values, node, options);
     if (!more) return more.refusal();
-    if (!*more) return values;
+    all.is_open = !*more;
+    if (all.is_open) return kOpen;
+    if (!**more) return values;
     OrRefusal<std::vector<int>> next = inline_graph(body, values, node, options, all);
     if (!next) return next;
     if (next->size() != values.size())
       return malformed(body, "has another number of results than of inputs");
     values = std::move(*next);
-    if (++all.steps > kMostSteps) {
-      all.is_open = true;
-      return too_many();
-    }
+    all.is_open = ++all.steps > kMostSteps;
+    if (all.is_open) return kOpen;
   }
 }
 
@@ -168,8 +169,8 @@ OrRefusal<std::vector<int>> Model::inline_graph(int graph, const std::vector<int
 std::optional<Refusal> Model::inline_step(int graph, const CpuNode& recipe, std::vector<int>& ids,
                                           const ModelNode& by, const Options& options,
                                           Inlining& all) {
-  all.is_open = ++all.steps > kMostSteps;
-  if (all.is_open) return too_many();
+  all.is_open = ++all.steps > kMostSteps && all.unrolls;
+  if (all.is_open) return kOpen;
   const InnerGraph& inner = graphs_.at(graph);
   CpuNode mapped = recipe;
   mapped.index = by.index;
@@ -181,11 +182,8 @@ std::optional<Refusal> Model::inline_step(int graph, const CpuNode& recipe, std:
     if (stored_.count(id) != 0 && !all.used.insert(id).second)
       all.repeated += evaluator_.context().tensors[uz(id)].bytes;
   }
-  if (all.repeated > kMostRepeated) {
-    all.is_open = true;
-    return Refusal{Why::kParameter, "",
-                   "has too many rounds: together they would hold more than 64 MiB of weights"};
-  }
+  all.is_open = all.repeated > kMostRepeated && all.unrolls;
+  if (all.is_open) return kOpen;
   std::vector<int> own;
   for (int& id : mapped.outputs) {
     own.push_back(id);
@@ -369,8 +367,10 @@ ModelNode Model::import_inner(const CpuNode& mapped, const Options& options) {
   return node;
 }
 
-OrRefusal<bool> Model::evaluate_condition(int graph, const std::vector<int>& operands,
-                                          const ModelNode& by, const Options& options) {
+OrRefusal<std::optional<bool>> Model::evaluate_condition(int graph,
+                                                         const std::vector<int>& operands,
+                                                         const ModelNode& by,
+                                                         const Options& options) {
   const OrRefusal<InnerGraph*> found = inner_graph(graph);
   if (!found) return found.refusal();
   InnerGraph& inner = **found;
@@ -424,16 +424,13 @@ std::optional<Refusal> Model::check_condition(int tensor) const {
   return std::nullopt;
 }
 
-OrRefusal<bool> Model::condition(int tensor) const {
+OrRefusal<std::optional<bool>> Model::condition(int tensor) const {
   if (auto refusal = check_condition(tensor)) return *refusal;
   const tfl::TensorView view(&evaluator_.context().tensors[uz(tensor)], tensor);
-  const char* const what = kCondition;
   const auto values = view.ints();
-  CLGPU_REFUSE_IF(!values, Why::kRunTime, what);
   // Planning for other shapes does not read the graphs again.
-  CLGPU_REFUSE_IF(by_shape_.count(tensor) != 0, Why::kRunTime, what,
-                  "depends on shapes, which may change");
-  return values->front() != 0;
+  if (!values || by_shape_.count(tensor) != 0) return std::optional<bool>();
+  return std::optional<bool>(values->front() != 0);
 }
 
 OrRefusal<Model::InnerGraph*> Model::inner_graph(int graph) {
@@ -444,12 +441,11 @@ OrRefusal<Model::InnerGraph*> Model::inner_graph(int graph) {
   const tfl::Acquired acquired(context_, graph);
   if (acquired.context == nullptr || acquired.is_own()) return unknown;
   TfLiteContext& context = *acquired.context;
-  if (!file_) {
-    // All graphs: this one may have no constants, by which the file is found.
+  if (!file_ || !file_->is_found()) {
+    // Also those in front: this one may have no constants, by which the file is found.
     std::vector<const TfLiteContext*> known = {&context_, &context};
     std::vector<std::unique_ptr<tfl::Acquired>> others;
-    for (int i = 0; others.empty() || others.back()->context != nullptr; ++i) {
-      if (i == graph) continue;  // a second release would end the access
+    for (int i = 0; i < graph; ++i) {
       others.push_back(std::make_unique<tfl::Acquired>(context_, i));
       if (others.back()->context != nullptr) known.push_back(others.back()->context);
     }

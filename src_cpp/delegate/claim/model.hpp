@@ -153,6 +153,7 @@ class Model {
     /// Why the last attempt has failed: planning does not know a condition, or there are too many
     /// rounds, so that the graphs can still be run.
     bool is_open = false;
+    bool unrolls = false;  ///< within a loop or branch that becomes part of the graph around it
   };
   /// Makes the graphs that a node runs a part of it, or refuses it.
   void inline_graphs(ModelNode& node, const Options& options);
@@ -182,14 +183,14 @@ class Model {
   std::optional<Refusal> inline_step(int graph, const CpuNode& recipe, std::vector<int>& ids,
                                      const ModelNode& by, const Options& options, Inlining& all);
   /// The result of a graph that computes a condition.
-  OrRefusal<bool> evaluate_condition(int graph, const std::vector<int>& operands,
-                                     const ModelNode& by, const Options& options);
+  OrRefusal<std::optional<bool>> evaluate_condition(int graph, const std::vector<int>& operands,
+                                                    const ModelNode& by, const Options& options);
   /// A node of an inner graph whose operands are tensors of the model, with its refusal if any.
   ModelNode import_inner(const CpuNode& mapped, const Options& options);
   /// Why a tensor is no condition.
   std::optional<Refusal> check_condition(int tensor) const;
-  /// A condition; refused if it is not known while planning, or may change with the shapes.
-  OrRefusal<bool> condition(int tensor) const;
+  /// A condition; none if it is not known while planning, or may change with the shapes.
+  OrRefusal<std::optional<bool>> condition(int tensor) const;
   OrRefusal<InnerGraph*> inner_graph(int graph);
   /// Whether an inner tensor can stand for another one.
   std::optional<Refusal> check_alike(const TfLiteTensor& inner, int tensor,

@@ -48,7 +48,7 @@ std::vector<kernel::Candidate> run_graphs(const NodeContext& node, const DeviceI
   launch.runs_graphs = true;
   for (int i = 0; i < node.input_count(); ++i) launch.src(i);
   for (int i = 0; i < node.output_count(); ++i) launch.dst(i);
-  return {{"host", {launch}, {}}};
+  return {{"by_host", {launch}, {}}};
 }
 
 std::vector<kernel::Candidate> copies(const NodeContext& node, const DeviceInfo&) {

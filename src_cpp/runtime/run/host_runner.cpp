@@ -1,16 +1,15 @@
-#include "runtime/run/graph_runner.hpp"
+#include "runtime/run/host_runner.hpp"
 
 #include <cstdint>
 #include <utility>
 
 #include "base/index.hpp"
-#include "runtime/run/executor.hpp"
 
 namespace clgpu::runtime {
 
-GraphRunner::GraphRunner(std::shared_ptr<cl::Context> context, ir::Runs runs,
-                         std::shared_ptr<CarriedSet> carried,
-                         std::vector<std::shared_ptr<Executor>> graphs)
+HostRunner::HostRunner(std::shared_ptr<cl::Context> context, ir::Runs runs,
+                       std::shared_ptr<CarriedSet> carried,
+                       std::vector<std::shared_ptr<Executor>> graphs)
     : context_(std::move(context)),
       runs_(runs),
       carried_(std::move(carried)),
@@ -18,9 +17,7 @@ GraphRunner::GraphRunner(std::shared_ptr<cl::Context> context, ir::Runs runs,
   CLGPU_CHECK(graphs_.size() == 2);
 }
 
-GraphRunner::~GraphRunner() = default;
-
-void GraphRunner::copy(const cl::QueueHandle& queue, cl::cl_mem from, cl::cl_mem to, int number) {
+void HostRunner::copy(const cl::QueueHandle& queue, cl::cl_mem from, cl::cl_mem to, int number) {
   const plan::CarriedForm& form = *carried_->form(number);
   cl::check(context_->api().clEnqueueCopyBuffer(queue.get(), from, to, 0, 0, form.bytes(), 0,
                                                 nullptr, nullptr),
@@ -28,8 +25,8 @@ void GraphRunner::copy(const cl::QueueHandle& queue, cl::cl_mem from, cl::cl_mem
 }
 
 // Graphs read only some of the inputs.
-void GraphRunner::take(const cl::QueueHandle& queue, const std::vector<cl::cl_mem>& inputs,
-                       std::size_t first) {
+void HostRunner::take(const cl::QueueHandle& queue, const std::vector<cl::cl_mem>& inputs,
+                      std::size_t first) {
   for (std::size_t i = first; i < inputs.size(); ++i) {
     const int number = static_cast<int>(i - first);
     if (carried_->form(number) == nullptr) continue;
@@ -39,8 +36,8 @@ void GraphRunner::take(const cl::QueueHandle& queue, const std::vector<cl::cl_me
   finish(queue);  // the graphs have queues of their own
 }
 
-void GraphRunner::give(const cl::QueueHandle& queue, const std::vector<cl::cl_mem>& outputs,
-                       int first) {
+void HostRunner::give(const cl::QueueHandle& queue, const std::vector<cl::cl_mem>& outputs,
+                      int first) {
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const int number = static_cast<int>(i) + first;
     copy(queue, carried_->memory(number), outputs[i], number);
@@ -48,17 +45,17 @@ void GraphRunner::give(const cl::QueueHandle& queue, const std::vector<cl::cl_me
   finish(queue);  // the next inference, or another thread, may change the states
 }
 
-void GraphRunner::finish(const cl::QueueHandle& queue) {
+void HostRunner::finish(const cl::QueueHandle& queue) {
   cl::check(context_->api().clFinish(queue.get()), "clFinish", "graphs of a node");
 }
 
-bool GraphRunner::more(Executor& graph) {
+bool HostRunner::more(Executor& graph) {
   graph.run({}, {&flag_});
   return flag_ != 0;
 }
 
-void GraphRunner::run(const cl::QueueHandle& queue, const std::vector<cl::cl_mem>& inputs,
-                      const std::vector<cl::cl_mem>& outputs) {
+void HostRunner::run(const cl::QueueHandle& queue, const std::vector<cl::cl_mem>& inputs,
+                     const std::vector<cl::cl_mem>& outputs) {
   if (runs_ == ir::Runs::kLoop) {
     take(queue, inputs, 0);
     for (bool again = more(*graphs_[0]); again; again = more(*graphs_[1])) {
