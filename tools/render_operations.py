@@ -65,15 +65,19 @@ outside of its axis is moved into it.
 - **state**: the operation reads or changes a value that outlives an inference: a tensor that is
   uploaded before the other nodes of its partition run, and downloaded after them.
 
-- **inlined**: the nodes of its graphs become nodes of the graph around it, and run where these run.
+- **graphs**: the nodes of its graphs become nodes of the graph around it, or the host runs these
+  graphs on the device.
 
 WHILE is unrolled if its rounds can be counted while planning, from integers and booleans that are
 constants and that no shape decides on, up to 4096 nodes and rounds and 64 MiB of weights that
-several rounds read; IF is replaced by the graph that its condition chooses, if this
-is known then. Otherwise, and if a graph has a node that needs the CPU, the runtime runs the loop
-or the branch, and the delegate the nodes of its graphs. If a body gives a state to another place
-than its own, the stock kernel overwrites states that it has not copied yet; on the device all
-states change at once, as the source model says.
+several rounds read; IF is replaced by the graph that its condition chooses, if this is known then.
+Otherwise the graphs have plans of their own. The states of a loop and the values of a branch stay
+on the device, and the host reads one bool: of a loop in each round, of a branch once. States must
+keep their shapes, and both graphs of a branch must give the same shapes. Where they do not, and if
+a graph has a node that needs the CPU, the runtime runs the loop or the branch, and the delegate the
+nodes of its graphs. A loop that never ends does not return, as in the runtime. If a body gives a
+state to another place than its own, the stock kernel overwrites states that it has not copied yet;
+on the device all states change at once, as the source model says.
 
 A node may still stay on the CPU because of its parameters or ranks: `clgpu explain MODEL` gives the
 reason ([Nodes on the CPU](refusals.md)).
@@ -564,7 +568,7 @@ def where(name: str, nodes: list[clgpu_delegate.Node]) -> str:
     if name in STATE:
         return "state"
     if name in CONTROL:
-        return "inlined"
+        return "graphs"
     if all(node.is_view for node in nodes):
         return "view"
     if all(node.reason.startswith("follows from shapes") for node in nodes):

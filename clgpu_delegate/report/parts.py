@@ -294,7 +294,8 @@ class Partition:
 
     weights_bytes: int
     """Device memory of its constants, uploaded once; with the option ``reuse`` also of what is
-    kept from one inference to the next."""
+    kept from one inference to the next. All memory of graphs that loops and branches run counts
+    here, too."""
 
     naive_bytes: int
     """What the arena would be if no tensors shared memory."""

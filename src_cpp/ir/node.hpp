@@ -9,6 +9,7 @@
 namespace clgpu::ir {
 
 struct AttrsType;
+struct Graph;
 
 /// Base of every family's attribute struct. Immutable once imported.
 struct Attrs {
@@ -70,6 +71,16 @@ struct Weights {
   bool stock_needs_bias = false;  ///< without one, kernels of the runtimes may crash
 };
 
+/// How a node runs graphs of its own (Node::graphs).
+enum class Runs {
+  kNone,
+  /// The first one tells whether there is a round, the second one is a round and tells whether
+  /// another one follows. Input i of the node and its output i are state i.
+  kLoop,
+  /// The first one if input 0 is true, else the second one. Both take the other inputs.
+  kBranch,
+};
+
 /// The kind of an operation: the part of ops::Family that the ir may know.
 struct OpKind {
   const char* name = "";  ///< family name, also its folder in kernels/
@@ -89,6 +100,7 @@ struct OpKind {
   bool bundled = false;
   bool half_sums = false;      ///< it has kernels with half sums (Node::half_sums)
   Weights weights;
+  Runs runs = Runs::kNone;  ///< the host runs graphs, and its launches are none of the device's
 };
 
 struct Node {
@@ -108,6 +120,12 @@ struct Node {
   /// have the same predicate, or do not use them where the tensor is 0.
   int predicate = -1;
   int predicate_element = -1;  ///< the element of it that decides; -1: any
+  /// What a node runs whose condition only an inference knows (OpKind::runs); otherwise empty.
+  /// Their inputs and outputs are carried tensors. In graphs of a loop, number i is state i, and
+  /// the last output, which is not carried, tells whether there is a round. In graphs of a branch
+  /// the numbers are those of the node's inputs behind the condition, then those of its outputs. A
+  /// number is an output of each graph that has it as an input.
+  std::vector<std::shared_ptr<const Graph>> graphs;
 };
 
 }  // namespace clgpu::ir

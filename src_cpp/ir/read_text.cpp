@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kMostTensors = 1'000'000;
 constexpr std::int64_t kMostElements = 1 << 28;  // of a constant
-constexpr int kDeepest = 8;                      // depth of nested values
+constexpr int kDeepest = 8;                      // depth of nested values, and of nested graphs
 
 constexpr DType kTypes[] = {DType::kF32, DType::kF16, DType::kI64,  DType::kI32, DType::kI16,
                             DType::kI8,  DType::kU8,  DType::kBool, DType::kC64};
@@ -38,9 +38,13 @@ class Reader {
       activations_.emplace_back(word, static_cast<Activation>(activations_.size()));
   }
 
-  Graph graph() {
+  /// `depth`: of a graph that a node runs; it ends at a }.
+  Graph graph(int depth = 0) {
+    depth_ = depth;
     while (true) {
       skip_blanks();
+      if (depth > 0 && accept('}')) break;
+      if (is_at_end() && depth > 0) refuse("'}' at the end of a graph");
       if (is_at_end()) break;
       if (!accept('\n')) statement();
     }
@@ -524,6 +528,7 @@ class Reader {
         kBand,
         kOnlyIf,
         kTail,
+        kGraph,
       };
       const Fact fact = choice<Fact>({{"op", Fact::kOp},
                                       {"node", Fact::kNode},
@@ -534,7 +539,8 @@ class Reader {
                                       {"half_sums", Fact::kHalfSums},
                                       {"band", Fact::kBand},
                                       {"only_if", Fact::kOnlyIf},
-                                      {"tail", Fact::kTail}},
+                                      {"tail", Fact::kTail},
+                                      {"graph", Fact::kGraph}},
                                      "a fact of a node");
       if (fact <= Fact::kAlpha) expect('=');
       switch (fact) {
@@ -571,8 +577,24 @@ class Reader {
         case Fact::kTail:
           node.tail = tail();
           break;
+        case Fact::kGraph:
+          node.graphs.push_back(inner_graph());
+          break;
       }
     }
+  }
+
+  // The rest of graph { ... }.
+  std::shared_ptr<const Graph> inner_graph() {
+    if (depth_ == kDeepest) refuse("at most " + std::to_string(kDeepest) + " graphs within graphs");
+    expect('{');
+    std::vector<const OpKind*> kinds;
+    for (const auto& [name, kind] : kinds_) kinds.push_back(kind);
+    Reader inner(text_, kinds);
+    inner.at_ = at_;
+    auto graph = std::make_shared<const Graph>(inner.graph(depth_ + 1));
+    at_ = inner.at_;
+    return graph;
   }
 
   // Statements.
@@ -658,6 +680,7 @@ class Reader {
 
   const std::string_view text_;
   std::size_t at_ = 0;
+  int depth_ = 0;
   // The counts of place(): characters, lines, and the beginning of the last line.
   std::size_t counted_ = 0, line_start_ = 0;
   int line_ = 1;

@@ -15,7 +15,7 @@
 // pitch=N, first=N). A constant is a list such as [1, 2], splat(VALUE, COUNT) or hex(BYTES), of the
 // tensor's type, or of the type written before it. Tensors without any reference are not written. A
 // comment begins with
-// #.
+// #. A node that runs graphs (Node::graphs) ends in one "graph {", lines, "}" for each of them.
 #pragma once
 
 #include <string>

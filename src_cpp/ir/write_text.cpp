@@ -257,6 +257,18 @@ class Writer {
       text += ")";
     }
     if (node.tail != nullptr) text += tail_text(*node.tail);
+    for (const auto& graph : node.graphs) text += " graph {\n" + indented(*graph) + "}";
+    return text;
+  }
+
+  std::string indented(const Graph& graph) const {
+    std::string text;
+    bool begins = true;
+    for (const char c : write_text(graph, options_)) {
+      if (begins) text += "  ";
+      text += c;
+      begins = c == '\n';
+    }
     return text;
   }
 

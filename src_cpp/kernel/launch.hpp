@@ -53,6 +53,8 @@ struct Launch {
   /// (kernels/common/predicate.cl). The second argument is its index; its type is the macro
   /// PREDICATE_T.
   bool predicated = false;
+  /// Not a launch: the host runs the graphs of the node (ir::Node::graphs), and there is no kernel.
+  bool runs_graphs = false;
 
   Launch& macro(const char* name, std::int64_t value) {
     macros.emplace_back(name, std::to_string(value));

@@ -41,6 +41,13 @@ void choose_storage(ir::Graph& graph, Precision precision, bool half_io, bool ha
       if (stays ? !half_carried : !half_io) outside[uz(root[uz(id)])] = true;
     }
   }
+  // The host copies them as they are from and to the states of a loop, or those of a branch.
+  for (const ir::Node& node : graph.nodes) {
+    if (node.graphs.empty()) continue;
+    for (const auto* ids : {&node.inputs, &node.outputs}) {
+      for (const int id : *ids) outside[uz(root[uz(id)])] = true;
+    }
+  }
   const auto is_wanted = [&](const ir::Tensor& tensor) {
     if (precision != Precision::kMixed) return precision == Precision::kFp16;
     return plan != nullptr && plan->half.count(tensor.tflite_id) != 0;

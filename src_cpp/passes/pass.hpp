@@ -172,7 +172,10 @@ void run_pipeline(ir::Graph& graph, const PipelineOptions& options, const Device
 /// constants. Throws ShapeError, which names the node. Run again after the inputs' shapes change.
 void infer_shapes(ir::Graph& graph);
 /// The same for the outputs of one node.
-void infer_shapes(ir::Graph& graph, const ir::Node& node);
+void infer_shapes(ir::Graph& graph, ir::Node& node);
+
+/// Gives the inputs of a graph that a node runs the shapes of the node's inputs.
+void take_inputs(const ir::Graph& graph, const ir::Node& node, ir::Graph& inner);
 
 /// Convolutions and other nodes of images that run only if an element of a gate is not 0 become
 /// nodes of one sample each, if the gate has an element for each of at most `most` samples: each

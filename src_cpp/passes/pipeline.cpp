@@ -1,3 +1,5 @@
+#include <memory>
+
 #include "ir/verify.hpp"
 #include "passes/pass.hpp"
 
@@ -76,6 +78,16 @@ void run_pipeline(ir::Graph& graph, const PipelineOptions& options, const Device
   graph.allows_half = options.precision == Precision::kFp16;
   graph.allows_tf32 = graph.allows_half || options.precision == Precision::kTf32;
   for (const Pass& pass : pipeline()) pass.run(graph, options, device);
+  for (ir::Node& node : graph.nodes) {
+    for (auto& old : node.graphs) {
+      auto inner = std::make_shared<ir::Graph>(*old);
+      PipelineOptions within = options;
+      within.half_carried = false;  // states are copied from and to tensors of the graph around it
+      run_pipeline(*inner, within, device);
+      if (!inner->relies_on.empty()) ir::rely_on_shapes(graph);
+      old = std::move(inner);
+    }
+  }
   ir::verify(graph);
 }
 

@@ -40,7 +40,7 @@ class Search {
       if (writer < 0) continue;
       const ir::Node& node = graph_.nodes[uz(writer)];
       if (ops::family_of(node).selects) return true;
-      if (ops::family_of(node).work_kind != ops::WorkKind::kOther) continue;
+      if (ops::family_of(node).work_kind != ops::WorkKind::kOther || !node.graphs.empty()) continue;
       for (const int id : node.inputs) {
         if (id >= 0 && seen.insert(id).second) open.push_back(id);
       }

@@ -47,8 +47,9 @@ std::vector<Bundle> find_bundles(const Plan& plan, const std::vector<std::size_t
   };
   for (std::size_t i = 0; i < plan.run.size(); ++i) {
     const Step& step = plan.run[i];
-    const std::int64_t bytes = kernel::local_bytes_of(step.launch.file, local_bytes[i]);
-    if (!step.bundled || bytes < 0 || uz(bytes) > most_local || !suits(plan, step)) {
+    const std::int64_t bytes =
+        step.bundled ? kernel::local_bytes_of(step.launch.file, local_bytes[i]) : -1;
+    if (bytes < 0 || uz(bytes) > most_local || !suits(plan, step)) {
       end();
       continue;
     }

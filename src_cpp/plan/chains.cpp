@@ -14,7 +14,7 @@ namespace {
 /// The launch as a stage without its buffers; none if it must stay a launch.
 std::optional<kernel::Stage> stage_of(const kernel::Launch& launch, std::size_t local_bytes,
                                       const ChainLimits& limits) {
-  if (!kernel::may_be_member(launch)) return std::nullopt;
+  if (launch.runs_graphs || !kernel::may_be_member(launch)) return std::nullopt;
   kernel::Stage stage;
   stage.launch = &launch;
   stage.is_free = kernel::any_work_group(launch.file, launch.entry);

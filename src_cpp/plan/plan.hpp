@@ -50,6 +50,8 @@ struct Step {
   std::vector<int> buffers;   ///< one per Operand argument of the launch, in order
   bool tensor_cores = false;  ///< as kernel::Candidate has it
   bool bundled = false;       ///< as ir::OpKind has it
+  /// Of a launch that runs graphs: the node in the graph that was planned; else -1.
+  int position = -1;
 };
 
 /// The transfer method of an input or output; the fallback of each is the next one.
@@ -160,6 +162,7 @@ struct Plan {
   std::int64_t weights_bytes = 0;     ///< kept between runs
   std::int64_t carried_bytes = 0;     ///< of `carries`
   std::int64_t kept_bytes = 0;        ///< of tensors that inferences leave for the next one
+  std::int64_t inner_bytes = 0;       ///< peaks of the plans of graphs that its nodes run
   Reuse reuse;
   std::int64_t naive_bytes = 0;      ///< arena if no memory were shared
   std::int64_t bound_bytes = 0;      ///< lower bound of all layouts of the arena

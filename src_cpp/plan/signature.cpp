@@ -37,6 +37,7 @@ class Digest {
     return *this;
   }
   Digest& add_program(const kernel::Launch& launch) {
+    if (launch.runs_graphs) return add(launch.entry);
     add(launch.entry).add(kernel::source_digest(launch.file)).add(launch.build_flags);
     for (const auto& [name, value] : launch.macros) add(name).add(value);
     return *this;

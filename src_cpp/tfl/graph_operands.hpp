@@ -29,6 +29,8 @@ class ModelInMemory {
   /// has a name that lies in one.
   explicit ModelInMemory(const std::vector<const TfLiteContext*>& graphs);
 
+  bool is_found() const { return !files_.empty(); }
+
   /// Of the graph with this index; none if no file was found, or if `is_it` denies that it is the
   /// graph: memory may hold files of other models, too.
   std::optional<GraphOperands> graph(int index,

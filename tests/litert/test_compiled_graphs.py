@@ -99,6 +99,27 @@ def test_loop_runs_its_body_on_the_device(environment):
     np.testing.assert_allclose(found, np.tanh(a_row()), atol=1e-6)
 
 
+@pytest.mark.parametrize("accelerators", ["GPU", "GPU|CPU"])
+def test_rounds_of_a_loop_may_be_an_input(environment, accelerators):
+    """Adds one to ``x`` from ``i`` to five."""
+    m = ModelMaker()
+    x, start = m.input("x", (1, 8)), m.input("i", (1,), np.int32)
+    options = {"cond_subgraph_index": 1, "body_subgraph_index": 2}
+    _, y = m.op("WHILE", [start, x], [(1,), (1, 8)], dtype=[np.int32, np.float32], **options)
+    m.output(m.op("TANH", [y], (1, 8)))
+    cond, body = m.subgraph(), m.subgraph()
+    i, _ = cond.input("i", (1,), np.int32), cond.input("y", (1, 8))
+    cond.output(cond.op("LESS", [i, cond.constant(np.array([5], np.int32))], (1,), dtype=np.bool_))
+    i, y = body.input("i", (1,), np.int32), body.input("y", (1, 8))
+    body.output(body.op("ADD", [i, body.constant(np.array([1], np.int32))], (1,)))
+    body.output(body.op("ADD", [y, body.constant(np.ones((1, 8), np.float32))], (1, 8)))
+    compiled = Compiled(m.build(), accelerators, environment)
+    for first in (0, 4, 7):
+        (found,) = compiled.run([a_row(), np.array([first], np.int32)])
+        np.testing.assert_allclose(found, np.tanh(a_row() + max(5 - first, 0)), atol=1e-6)
+    assert all(node.claimed for node in clgpu_delegate.litert_delegates()[-1].explain().nodes)
+
+
 def square(shape: tuple[int, ...]) -> bytes:
     m = ModelMaker()
     m.output(m.op("SQUARE", [m.input("x", shape)], shape))

@@ -46,6 +46,43 @@ step b skipped "an option"
     assert normal(text) == text
 
 
+LOOP = """\
+%0: float32[2] "x"
+inputs %0
+%1: float32[2] = control_flow.loop(%0) op=WHILE node=1 graph {
+  %0: float32[2] carried=0
+  inputs %0
+  %1: bool[] = softmax(%0) op=LESS node=1
+  outputs %0, %1
+} graph {
+  %0: float32[2] carried=0
+  inputs %0
+  %1: float32[2] carried=0 = softmax(%0) op=SOFTMAX node=1
+  %2: bool[] = softmax(%0) op=LESS node=1
+  outputs %1, %2
+}
+outputs %1
+"""
+
+
+def test_graphs_of_a_node_are_read_back():
+    assert normal(LOOP) == LOOP
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("control_flow.loop", "softmax", "WHILE has 2 graphs; expected 0"),
+        ("outputs %1, %2\n}", "outputs %1, %2\n", "expected"),
+        ("inputs %0\n  %1: bool", "inputs \n  %1: bool", "reads %0 before it is written"),
+        ("%0: float32[2] carried=0", "%0: float32[2] carried=1", "an input has no number of the"),
+    ],
+)
+def test_errors_in_graphs_of_a_node(old, new, message):
+    with pytest.raises(clgpu_delegate.ClgpuError, match=message):
+        normal(LOOP.replace(old, new))
+
+
 @pytest.mark.parametrize("count", [1, 2, 32, 33])
 @hypothesis.settings(max_examples=20)
 @hypothesis.given(seed=st.integers(0, 2**32 - 1))

@@ -5,8 +5,22 @@
 #include "base/byte_size.hpp"
 #include "base/join.hpp"
 #include "runtime/measure/probe.hpp"
+#include "runtime/run/host_runner.hpp"
 
 namespace clgpu::delegate {
+namespace {
+
+void count_inner(plan::Plan& plan, std::int64_t bytes) {
+  plan.inner_bytes = bytes;
+  plan.peak_bytes += bytes;
+}
+
+std::string too_small(std::int64_t budget, std::int64_t smallest) {
+  return "no plan fits into the memory budget of " + byte_size(budget) +
+         "; the smallest feasible budget is " + byte_size(smallest);
+}
+
+}  // namespace
 
 plan::PlanOptions Builder::plan_options(std::int64_t budget, Level level) const {
   const Options& options = target_.options;
@@ -28,8 +42,21 @@ plan::PlanOptions Builder::plan_options(std::int64_t budget, Level level) const 
 }
 
 plan::Fitted Builder::plan(const ir::Graph& graph, std::int64_t budget) const {
-  return plan::fit(graph, target_.device(), plan_options(budget, Level::kAsAsked),
-                   engines_.broken());
+  std::int64_t inner = 0;
+  for (const ir::Node& node : graph.nodes) {
+    for (const auto& run : node.graphs)
+      inner += budget > 0 ? smallest_budget(*run) : plan(*run, 0).plan.peak_bytes;
+  }
+  const std::int64_t left = budget > 0 ? std::max<std::int64_t>(budget - inner, 1) : 0;
+  try {
+    plan::Fitted fitted =
+        plan::fit(graph, target_.device(), plan_options(left, Level::kAsAsked), engines_.broken());
+    count_inner(fitted.plan, inner);
+    return fitted;
+  } catch (const plan::BudgetError& error) {
+    if (inner == 0) throw;
+    throw plan::BudgetError(error.smallest() + inner, too_small(budget, error.smallest() + inner));
+  }
 }
 
 std::int64_t Builder::smallest_budget(const ir::Graph& graph) const {
@@ -38,6 +65,41 @@ std::int64_t Builder::smallest_budget(const ir::Graph& graph) const {
   } catch (const plan::BudgetError& error) {
     return error.smallest();
   }
+}
+
+Builder::Inner Builder::build_inner(const ir::Graph& graph, std::int64_t budget, Level level,
+                                    bool lasts) const {
+  Inner inner;
+  std::int64_t more = 0;  // than the least that all need
+  const bool any = std::any_of(graph.nodes.begin(), graph.nodes.end(),
+                               [](const ir::Node& node) { return !node.graphs.empty(); });
+  if (any && budget > 0) {
+    const std::int64_t least = smallest_budget(graph);
+    if (least > budget) throw plan::BudgetError(least, too_small(budget, least));
+    more = budget - least;
+  }
+  for (const ir::Node& node : graph.nodes) {
+    if (node.graphs.empty()) continue;
+    std::vector<std::string> names;
+    for (std::size_t i = 0; i < node.inputs.size() + node.outputs.size(); ++i)
+      names.push_back("value " + std::to_string(i) + " of " + node.op + " (node " +
+                      std::to_string(node.tflite_index) + ")");
+    const Carriers carriers(target_, std::move(names));
+    const auto pool = std::make_shared<runtime::Pool>(target_.context);
+    std::vector<std::shared_ptr<runtime::Executor>> executors;
+    for (const auto& run : node.graphs) {
+      const std::int64_t least = budget > 0 ? smallest_budget(*run) : 0;
+      executors.push_back(
+          build(*run, budget > 0 ? least + more : 0, pool, level, lasts, &carriers).executor);
+      executors.back()->save_programs();
+      const std::int64_t bytes = executors.back()->plan().peak_bytes;
+      more = std::max<std::int64_t>(more - std::max<std::int64_t>(bytes - least, 0), 0);
+      inner.bytes += bytes;
+    }
+    inner.runners[node.graphs.front().get()] = std::make_shared<runtime::HostRunner>(
+        target_.context, node.kind->runs, carriers.set(), std::move(executors));
+  }
+  return inner;
 }
 
 std::shared_ptr<runtime::Pool> Builder::pool() const {
@@ -71,7 +133,9 @@ runtime::Listing Builder::listing() const {
 Built Builder::build(const ir::Graph& graph, std::int64_t budget,
                      const std::shared_ptr<runtime::Pool>& pool, Level level, bool lasts,
                      const Carriers* carriers) const {
-  plan::PlanOptions wanted = plan_options(budget, level);
+  const Inner inner = build_inner(graph, budget, level, lasts);
+  plan::PlanOptions wanted =
+      plan_options(budget > 0 ? std::max<std::int64_t>(budget - inner.bytes, 1) : 0, level);
   std::string failures;     // of allocations
   std::int64_t failed = 0;  // peak bytes of the last plan whose allocations failed
   plan::Broken known = engines_.broken();
@@ -98,6 +162,13 @@ Built Builder::build(const ir::Graph& graph, std::int64_t budget,
     if (!failures.empty() && (peak > wanted.memory_budget || peak >= failed)) {
       throw DeviceError(failures);
     }
+    count_inner(fitted.plan, inner.bytes);
+    runtime::GraphRunners runners;
+    for (const plan::Step& step : fitted.plan.run) {
+      if (!step.launch.runs_graphs) continue;
+      const ir::Node& node = fitted.graph.nodes.at(static_cast<std::size_t>(step.position));
+      runners[step.position] = inner.runners.at(node.graphs.front().get());
+    }
     try {
       Built built{std::make_shared<const ir::Graph>(std::move(fitted.graph)),
                   std::make_shared<runtime::Executor>(
@@ -105,7 +176,7 @@ Built Builder::build(const ir::Graph& graph, std::int64_t budget,
                       target_.options.warm_up, pool, target_.options.profile, chaining(lasts),
                       /*bundles=*/lasts && target_.options.chain != Chain::kOff, listing(),
                       carriers == nullptr ? nullptr : carriers->set(),
-                      carriers == nullptr ? nullptr : carriers->weights())};
+                      carriers == nullptr ? nullptr : carriers->weights(), std::move(runners))};
       engines_.add_built(built.executor->plan(), learned,
                          failures.empty()
                              ? ""

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -51,6 +52,14 @@ class Builder {
   std::shared_ptr<runtime::Pool> pool() const;
 
  private:
+  /// By node of a graph: the runners of what it runs, and the sum of their peaks.
+  struct Inner {
+    std::map<const ir::Graph*, std::shared_ptr<runtime::GraphRunner>> runners;  ///< by first graph
+    std::int64_t bytes = 0;
+  };
+  /// Builds the graphs that nodes run. They get what the budget leaves when everything has the
+  /// least that it needs.
+  Inner build_inner(const ir::Graph& graph, std::int64_t budget, Level level, bool lasts) const;
   std::optional<runtime::Chaining> chaining(bool lasts) const;
   runtime::Listing listing() const;
   plan::PlanOptions plan_options(std::int64_t budget, Level level) const;

@@ -11,10 +11,12 @@ std::vector<std::string> names_of(const Options& options) {
 
 }  // namespace
 
-Carriers::Carriers(const Target& target)
-    : set_(std::make_shared<runtime::CarriedSet>(target.context, names_of(target.options))),
-      told_(target.options.carry.size()),
-      copied_(target.options.carry.size()) {}
+Carriers::Carriers(const Target& target) : Carriers(target, names_of(target.options)) {}
+
+Carriers::Carriers(const Target& target, std::vector<std::string> names)
+    : set_(std::make_shared<runtime::CarriedSet>(target.context, names)),
+      told_(names.size()),
+      copied_(names.size()) {}
 
 void Carriers::tell(int number, int graph, std::string reason) {
   const std::lock_guard<std::mutex> lock(mutex_);

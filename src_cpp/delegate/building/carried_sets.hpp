@@ -18,7 +18,9 @@ namespace clgpu::delegate {
 /// Those of one interpreter. Graphs tell what has become of them there.
 class Carriers {
  public:
-  Carriers(const Target& target);
+  explicit Carriers(const Target& target);
+  /// Of a node whose graphs hand on values: tensors with these names.
+  Carriers(const Target& target, std::vector<std::string> names);
 
   const std::shared_ptr<runtime::CarriedSet>& set() const { return set_; }
   /// Graphs that hand on values are those of one model, with the same weights.

@@ -36,6 +36,19 @@ bool is_value_of(const Known& known, const TfLiteTensor& tensor) {
          (tensor.bytes == 0 || std::memcmp(known.constant->data, tensor.data, tensor.bytes) == 0);
 }
 
+// Also in the graphs that nodes run.
+void want_exact_sums(ir::Graph& graph) {
+  graph.allows_tf32 = graph.allows_half = false;
+  for (ir::Node& node : graph.nodes) {
+    node.allows_tf32 = node.half_sums = false;
+    for (auto& old : node.graphs) {
+      auto inner = std::make_shared<ir::Graph>(*old);
+      want_exact_sums(*inner);
+      old = std::move(inner);
+    }
+  }
+}
+
 // The number of nodes, and the most frequent operations.
 std::string contents_of(const ir::Graph& graph, std::size_t nodes) {
   constexpr std::size_t kShown = 6;
@@ -104,10 +117,7 @@ ir::Graph Partition::pass(ir::Graph graph, Level level) const {
         options.precision == passes::Precision::kFp16 && options.verify == kVerifyOff;
   }
   passes::run_pipeline(graph, wanted, state_->target.device());
-  if (level >= Level::kExactSums) {
-    graph.allows_tf32 = graph.allows_half = false;
-    for (ir::Node& node : graph.nodes) node.allows_tf32 = node.half_sums = false;
-  }
+  if (level >= Level::kExactSums) want_exact_sums(graph);
   return graph;
 }
 
@@ -205,11 +215,24 @@ std::int64_t Partition::allowance() const {
 plan::Cost Partition::expected(int threads) {
   specialize();
   infer_shapes(Level::kAsAsked);
-  const plan::Fitted fitted = state_->builder.plan(graph_, allowance());
+  return expected(graph_, allowance(), static_cast<int>(nodes_.size()), threads);
+}
+
+plan::Cost Partition::expected(const ir::Graph& graph, std::int64_t budget, int nodes,
+                               int threads) const {
+  const plan::Fitted fitted = state_->builder.plan(graph, budget);
   const Target& target = state_->target;
-  const plan::Load load =
-      plan::load_of(fitted.graph, fitted.plan, target.device(), static_cast<int>(nodes_.size()));
-  return expected_cost(target, load, threads);
+  const plan::Load load = plan::load_of(fitted.graph, fitted.plan, target.device(), nodes);
+  plan::Cost cost = expected_cost(target, load, threads);
+  for (const ir::Node& node : graph.nodes) {
+    // How many rounds there are, or which branch is taken, is unknown.
+    for (const auto& inner : node.graphs) {
+      const plan::Cost once = expected(*inner, 0, static_cast<int>(inner->nodes.size()), threads);
+      cost.device_seconds += once.device_seconds;
+      cost.cpu_seconds += once.cpu_seconds;
+    }
+  }
+  return cost;
 }
 
 std::int64_t Partition::smallest_budget() {
@@ -237,7 +260,7 @@ void Partition::publish() {
   report.launches = static_cast<int>(plan.run.size());
   report.load_launches = static_cast<int>(plan.load.size());
   report.arena_bytes = plan.arena_bytes;
-  report.weights_bytes = plan.weights_bytes + plan.kept_bytes;
+  report.weights_bytes = plan.weights_bytes + plan.kept_bytes + plan.inner_bytes;
   report.naive_bytes = plan.naive_bytes;
   report.bound_bytes = plan.bound_bytes;
   report.load_peak_bytes = plan.load_peak_bytes;

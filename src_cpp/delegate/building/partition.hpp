@@ -83,6 +83,8 @@ class Partition {
   void invoke(TfLiteContext& context);
 
  private:
+  /// Of a graph and of each graph that its nodes run, once.
+  plan::Cost expected(const ir::Graph& graph, std::int64_t budget, int nodes, int threads) const;
   void begin_recording();
   /// Why the graph does not fit the runtime's tensors; empty if it fits. Kernels of the CPU may
   /// give results another type than the model has.

@@ -1,6 +1,7 @@
 // Compares a partition's results with those of the CPU's kernels, and acts on the result.
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <locale>
 #include <set>
 #include <sstream>
@@ -44,6 +45,7 @@ bool from_record(const std::string& record, Judgement& verdict) {
 // Stock kernels compute fused activations that are a range, and silently ignore others.
 void check_activations(const ir::Graph& graph) {
   for (const ir::Node& node : graph.nodes) {
+    for (const auto& inner : node.graphs) check_activations(*inner);
     const ir::Activation fused = node.epilogue.activation;
     if (fused != ir::Activation::kTanh && fused != ir::Activation::kSignBit) continue;
     if (!ops::as_epilogue(node))  // otherwise the activation is the operation itself
@@ -81,18 +83,25 @@ std::string Partition::signature() const {
   ir::TextOptions text;
   text.complete = text.digests = text.steps = false;
   add(ir::write_text(graph_, text));
-  for (const ir::Tensor& tensor : graph_.tensors) {
-    if (!tensor.is_constant()) continue;
-    hash.update_ends({static_cast<const char*>(tensor.constant->data), tensor.constant->bytes});
-  }
-  try {
-    for (const ir::Node& node : graph_.nodes) {
+  const auto add_constants = [&](const ir::Graph& graph) {
+    for (const ir::Tensor& tensor : graph.tensors) {
+      if (!tensor.is_constant()) continue;
+      hash.update_ends({static_cast<const char*>(tensor.constant->data), tensor.constant->bytes});
+    }
+  };
+  const std::function<void(const ir::Graph&)> add_graph = [&](const ir::Graph& graph) {
+    add_constants(graph);
+    for (const ir::Node& node : graph.nodes) {
+      for (const auto& inner : node.graphs) add_graph(*inner);
       const ops::Family& family = ops::family_of(node);
       if (family.candidates == nullptr || node.kind->is_view) continue;
-      add(plan::signature(
-          family.name, family.candidates(ops::NodeContext(graph_, node), state_->target.device()),
-          {}));
+      add(plan::signature(family.name,
+                          family.candidates(ops::NodeContext(graph, node), state_->target.device()),
+                          {}));
     }
+  };
+  try {
+    add_graph(graph_);
   } catch (const Error&) {
     return {};
   }

@@ -80,6 +80,29 @@ void Specialization::apply(ir::Graph& graph, KnownValues& known) {
       evaluator_.set_shape(tensor.tflite_id, tensor.shape.dims());
     }
   }
+  apply_nodes(graph, known);
+  for (const int id : graph.outputs) {
+    const ir::Tensor& tensor = graph.tensor(id);
+    if (!awaiting_.empty() && tensor.is_constant() && tensor.constant->bytes == 0)
+      throw ShapeError("the result '" + tensor.name + "' has 0 elements");
+  }
+}
+
+// To the graphs that a node runs.
+void Specialization::apply_within(const ir::Graph& graph, ir::Node& node, KnownValues& known) {
+  for (auto& old : node.graphs) {
+    auto inner = std::make_shared<ir::Graph>(*old);
+    passes::take_inputs(graph, node, *inner);
+    for (const int id : inner->inputs) {
+      const ir::Tensor& tensor = inner->tensor(id);
+      evaluator_.set_shape(tensor.tflite_id, tensor.shape.dims());
+    }
+    apply_nodes(*inner, known);
+    old = std::move(inner);
+  }
+}
+
+void Specialization::apply_nodes(ir::Graph& graph, KnownValues& known) {
   std::vector<bool> done(graph.nodes.size(), false);
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     ir::Node& node = graph.nodes[i];
@@ -91,6 +114,7 @@ void Specialization::apply(ir::Graph& graph, KnownValues& known) {
     }
     if (const auto reader = readers_.find(first); reader != readers_.end())
       import(node, reader->second);
+    apply_within(graph, node, known);
     passes::infer_shapes(graph, node);
     for (const int id : node.outputs) {
       const ir::Tensor& tensor = graph.tensor(id);
@@ -100,11 +124,6 @@ void Specialization::apply(ir::Graph& graph, KnownValues& known) {
   }
   ir::remove_nodes(graph, done);
   drop_unused_inputs(graph);
-  for (const int id : graph.outputs) {
-    const ir::Tensor& tensor = graph.tensor(id);
-    if (!awaiting_.empty() && tensor.is_constant() && tensor.constant->bytes == 0)
-      throw ShapeError("the result '" + tensor.name + "' has 0 elements");
-  }
 }
 
 void Specialization::evaluate(ir::Graph& graph, const ir::Node& node, KnownValues& known) {

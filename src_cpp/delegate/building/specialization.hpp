@@ -44,6 +44,9 @@ class Specialization {
   void withdraw(KnownValues& known) const;
 
  private:
+  /// The nodes of a graph whose inputs have their shapes.
+  void apply_nodes(ir::Graph& graph, KnownValues& known);
+  void apply_within(const ir::Graph& graph, ir::Node& node, KnownValues& known);
   void evaluate(ir::Graph& graph, const ir::Node& node, KnownValues& known);
   void import(ir::Node& node, const CpuNode& recipe) const;
 

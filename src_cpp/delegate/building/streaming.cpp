@@ -58,6 +58,11 @@ Streamed stream(const Target& target, const Ledger& ledger, int lanes, bool veri
   }
   if (!plan.carries.empty())
     throw Error("each inference needs the tensors that the one before it leaves on the device");
+  for (const plan::Step& step : plan.run) {
+    if (step.launch.runs_graphs)
+      throw Error("the host decides in each inference what node " + std::to_string(step.node) +
+                  " (" + step.op + ") runs");
+  }
   if (plan.uploads.empty()) throw Error("the model has no inputs on the device");
   if (options.profile) throw Error("the option 'profile' records single inferences");
   lanes = affordable_lanes(plan, options.plan.memory_budget, lanes);

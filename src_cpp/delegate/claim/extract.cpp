@@ -4,6 +4,7 @@
 
 #include "base/utf8.hpp"
 #include "delegate/claim/model.hpp"
+#include "ops/families/control_flow.hpp"
 
 namespace clgpu::delegate {
 namespace {
@@ -115,6 +116,89 @@ ir::Node Model::ir_node(const ModelNode& node, const std::function<int(int)>& id
   return result;
 }
 
+ir::Node Model::running_node(const ModelNode& node, const std::function<int(int)>& id_of) const {
+  ir::Node result = ir_node(node, id_of);
+  result.kind = &ops::running(node.operation->control);
+  result.attrs = std::make_shared<const ir::Attrs>();
+  for (const bool is_first : {true, false}) result.graphs.push_back(running_graph(node, is_first));
+  return result;
+}
+
+std::shared_ptr<const ir::Graph> Model::running_graph(const ModelNode& node, bool is_first) const {
+  auto made = std::make_shared<ir::Graph>();
+  ir::Graph& graph = *made;
+  std::map<int, int> id_of;
+  const std::function<int(int)> intern = [&](int id) {
+    if (id < 0) return -1;
+    const auto [entry, is_new] = id_of.try_emplace(id, static_cast<int>(graph.tensors.size()));
+    if (is_new) graph.tensors.push_back(whole_.tensor(id));
+    if (is_new && known_.count(id) != 0) graph.tensors.back().constant = nullptr;
+    return entry->second;
+  };
+  // The tensor whose memory it has.
+  const auto root_of = [&](int id) {
+    for (bool found = true; found;) {
+      found = false;
+      for (const ir::Node& writer : graph.nodes) {
+        if (!writer.kind->is_view || writer.outputs[0] != id) continue;
+        id = writer.inputs[0];
+        found = true;
+      }
+    }
+    return id;
+  };
+  const std::vector<int>& values = node.run->values;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    graph.inputs.push_back(intern(values[i]));
+    graph.tensors.back().carried = static_cast<int>(i);
+  }
+  const std::size_t split = node.run->split;
+  for (std::size_t i = is_first ? 0 : split; i < (is_first ? split : node.inner.size()); ++i) {
+    const ModelNode& inner = node.inner[i];
+    if (inner.run != nullptr) {
+      graph.nodes.push_back(running_node(inner, intern));
+    } else if (inner.folded != nullptr) {
+      graph.tensor(intern(inner.outputs[0])).constant = inner.folded;
+    } else {
+      graph.nodes.push_back(ir_node(inner, intern));
+    }
+  }
+  // Each result has memory of its own, except for a state that stays as it is.
+  std::set<int> taken;
+  const auto give = [&](int tflite_id, int number) {
+    int id = intern(tflite_id);
+    const int source = root_of(id);
+    const bool is_input = std::count(graph.inputs.begin(), graph.inputs.end(), source) > 0;
+    const bool is_own = is_input && number >= 0 && graph.tensor(source).carried == number;
+    if (!taken.insert(source).second || (is_input && !is_own)) {
+      ir::Tensor copy = graph.tensor(id);
+      copy.tflite_id = -1;
+      copy.constant = nullptr;
+      graph.tensors.push_back(std::move(copy));
+      const int to = static_cast<int>(graph.tensors.size()) - 1;
+      graph.nodes.push_back(ops::state_of(id, to));
+      graph.nodes.back().tflite_index = node.index;
+      id = to;
+    }
+    graph.tensor(id).carried = number;
+    graph.outputs.push_back(id);
+  };
+  const bool is_loop = node.operation->control == ops::Control::kLoop;
+  const std::vector<int>& results = is_first ? node.run->results : node.run->otherwise;
+  // A value that no node changes is handed on.
+  const std::size_t changed = is_loop && !is_first ? values.size() : 0;
+  for (std::size_t i = changed; i < values.size(); ++i) {
+    taken.insert(graph.inputs[i]);
+    graph.outputs.push_back(graph.inputs[i]);
+  }
+  const int first = is_loop ? 0 : static_cast<int>(values.size());
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const bool is_condition = is_loop && i + 1 == results.size();
+    give(results[i], is_condition ? -1 : static_cast<int>(i) + first);
+  }
+  return made;
+}
+
 std::vector<int> Model::states_of(const ModelNode& node) {
   std::vector<int> slots;
   for (const int slot : node.operation->states) {
@@ -129,7 +213,8 @@ std::unique_ptr<Specialization> Model::specialization(const TfLiteContext& conte
                                                       const std::vector<int>& awaited) const {
   std::map<int, CpuNode> evaluated, readers;
   std::set<int> awaiting;
-  const auto add = [&](const ModelNode& node) {
+  const std::function<void(const ModelNode&)> add = [&](const ModelNode& node) {
+    if (node.run != nullptr) return void(std::for_each(node.inner.begin(), node.inner.end(), add));
     if (!node.evaluated && !node.reads_values) return;
     (node.evaluated ? evaluated : readers).emplace(node.outputs.at(0), *node.cpu);
   };
@@ -220,7 +305,9 @@ ir::Graph Model::graph(const std::vector<int>& node_indices, const std::vector<i
     return node;
   };
   const auto compute = [&](const ModelNode& member) {
-    if (member.folded == nullptr) {
+    if (member.run != nullptr) {
+      graph.nodes.push_back(running_node(member, intern));
+    } else if (member.folded == nullptr) {
       graph.nodes.push_back(stateful(member));
     } else {
       graph.tensor(intern(member.outputs[0])).constant = member.folded;

@@ -1,6 +1,7 @@
 #include "delegate/claim/first_report.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <set>
 #include <string>
 #include <utility>
@@ -45,9 +46,12 @@ std::vector<std::string> unknown_engines(
 // Names in the option 'exclude' that the main graph does not have: probably typing errors.
 std::vector<std::string> unknown_excluded(const Options& options, const Model& model) {
   std::set<std::string> operations, indices;
-  for (const ModelNode& node : model.nodes) {
+  const std::function<void(const ModelNode&)> add = [&](const ModelNode& node) {
     operations.insert(node.op);
-    for (const ModelNode& inner : node.inner) operations.insert(inner.op);
+    std::for_each(node.inner.begin(), node.inner.end(), add);
+  };
+  for (const ModelNode& node : model.nodes) {
+    add(node);
     indices.insert(std::to_string(node.index));
   }
   std::vector<std::string> notes;

@@ -1,6 +1,7 @@
 // Loops whose rounds are counted while planning, branches whose condition is known then, and
 // composites without kernels of their own become part of the graph around them: a part of Model.
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "delegate/claim/model.hpp"
@@ -15,11 +16,8 @@ namespace {
 constexpr std::size_t kMostSteps = 4096;         // nodes of all rounds, and rounds
 constexpr std::size_t kMostRepeated = 64 << 20;  // bytes of weights, which each round packs anew
 
-Refusal too_many() {
-  return {Why::kParameter, "",
-          "has too many rounds: it would get more than " + std::to_string(kMostSteps) +
-              " nodes and rounds"};
-}
+// Planning cannot unroll it, but the graphs can be run (Inlining::is_open): nobody sees a reason.
+const Refusal kOpen = {Why::kRunTime};
 
 Refusal malformed(int graph, const std::string& what) {
   return {Why::kMalformed, "graph " + std::to_string(graph), what};
@@ -96,10 +94,33 @@ OrRefusal<std::vector<int>> Model::inline_node(const ModelNode& node, const Opti
                                                Inlining& all) {
   if (node.operation->control == ops::Control::kNone)  // a composite
     return inline_graph(node.imported.graphs.at(0), node.inputs, node, options, all);
+  Inlining before;  // without the nodes, which are many
+  before.graphs = all.graphs;
+  before.used = all.used;
+  before.path = all.path;
+  before.steps = all.steps;
+  before.repeated = all.repeated;
+  const std::size_t count = all.nodes.size();
+  before.unrolls = all.unrolls;
+  if (!all.unrolls) all.steps = all.repeated = 0;
+  all.unrolls = true;
+  OrRefusal<std::vector<int>> results = inline_known(node, options, all);
+  all.unrolls = before.unrolls;
+  if (results || !all.is_open) return results;
+  all.nodes.erase(all.nodes.begin() + static_cast<std::ptrdiff_t>(count), all.nodes.end());
+  before.nodes = std::move(all.nodes);
+  all = std::move(before);
+  return run_graphs(node, options, all);
+}
+
+OrRefusal<std::vector<int>> Model::inline_known(const ModelNode& node, const Options& options,
+                                                Inlining& all) {
   if (node.operation->control == ops::Control::kLoop) return inline_loop(node, options, all);
-  const OrRefusal<bool> taken = condition(node.inputs.at(0));
+  const OrRefusal<std::optional<bool>> taken = condition(node.inputs.at(0));
   if (!taken) return taken.refusal();
-  return inline_graph(node.imported.graphs.at(*taken ? 0 : 1),
+  all.is_open = !*taken;
+  if (all.is_open) return kOpen;
+  return inline_graph(node.imported.graphs.at(**taken ? 0 : 1),
                       {node.inputs.begin() + 1, node.inputs.end()}, node, options, all);
 }
 
@@ -109,15 +130,18 @@ OrRefusal<std::vector<int>> Model::inline_loop(const ModelNode& node, const Opti
   std::vector<int> values = node.inputs;
   all.graphs.insert(check);
   while (true) {
-    const OrRefusal<bool> more = evaluate_condition(check, values, node, options);
+    const OrRefusal<std::optional<bool>> more = evaluate_condition(check, values, node, options);
     if (!more) return more.refusal();
-    if (!*more) return values;
+    all.is_open = !*more;
+    if (all.is_open) return kOpen;
+    if (!**more) return values;
     OrRefusal<std::vector<int>> next = inline_graph(body, values, node, options, all);
     if (!next) return next;
     if (next->size() != values.size())
       return malformed(body, "has another number of results than of inputs");
     values = std::move(*next);
-    if (++all.steps > kMostSteps) return too_many();
+    all.is_open = ++all.steps > kMostSteps;
+    if (all.is_open) return kOpen;
   }
 }
 
@@ -149,7 +173,8 @@ OrRefusal<std::vector<int>> Model::inline_graph(int graph, const std::vector<int
 std::optional<Refusal> Model::inline_step(int graph, const CpuNode& recipe, std::vector<int>& ids,
                                           const ModelNode& by, const Options& options,
                                           Inlining& all) {
-  if (++all.steps > kMostSteps) return too_many();
+  all.is_open = ++all.steps > kMostSteps && all.unrolls;
+  if (all.is_open) return kOpen;
   const InnerGraph& inner = graphs_.at(graph);
   CpuNode mapped = recipe;
   mapped.index = by.index;
@@ -161,10 +186,8 @@ std::optional<Refusal> Model::inline_step(int graph, const CpuNode& recipe, std:
     if (stored_.count(id) != 0 && !all.used.insert(id).second)
       all.repeated += evaluator_.context().tensors[uz(id)].bytes;
   }
-  if (all.repeated > kMostRepeated) {
-    return Refusal{Why::kParameter, "",
-                   "has too many rounds: together they would hold more than 64 MiB of weights"};
-  }
+  all.is_open = all.repeated > kMostRepeated && all.unrolls;
+  if (all.is_open) return kOpen;
   std::vector<int> own;
   for (int& id : mapped.outputs) {
     own.push_back(id);
@@ -211,6 +234,124 @@ std::optional<Refusal> Model::inline_step(int graph, const CpuNode& recipe, std:
   return std::nullopt;
 }
 
+bool Model::runs_graphs(const ModelNode& node) {
+  return node.run != nullptr || std::any_of(node.inner.begin(), node.inner.end(), runs_graphs);
+}
+
+int Model::add_value(int like) {
+  TfLiteTensor tensor = evaluator_.context().tensors[uz(like)];
+  tensor.allocation_type = kTfLiteArenaRw;
+  tensor.data = nullptr;
+  tensor.is_variable = false;
+  const int id = add_inner(tensor);
+  whole_.tensor(id).shape = whole_.tensor(like).shape;
+  return id;
+}
+
+std::optional<Refusal> Model::check_same(int value, int other, const std::string& what) const {
+  if (auto refusal = check_alike(evaluator_.context().tensors[uz(value)], other, what))
+    return refusal;
+  const ir::Shape &before = whole_.tensor(value).shape, &now = whole_.tensor(other).shape;
+  if (before == now) return std::nullopt;
+  return Refusal{Why::kShape, "",
+                 what + " has the shape " + before.str() + " and then " + now.str()};
+}
+
+OrRefusal<std::vector<int>> Model::run_graphs(const ModelNode& node, const Options& options,
+                                              Inlining& all) {
+  const bool is_loop = node.operation->control == ops::Control::kLoop;
+  ModelNode run;
+  run.index = node.index;
+  run.op = node.op;
+  run.family = node.family;
+  run.operation = node.operation;
+  run.imported = node.imported;
+  run.cpu = node.cpu;
+  run.works = run.claimed = true;
+  const std::vector<int> operands(node.inputs.begin() + (is_loop ? 0 : 1), node.inputs.end());
+  const OrRefusal<InnerGraph*> body = inner_graph(node.imported.graphs.at(1));
+  if (!body) return body.refusal();
+  // Constants that stay as they are, weights for example, remain constants within the graphs.
+  const auto stays = [&](std::size_t i) {
+    if (stored_.count(operands[i]) == 0) return false;
+    const std::vector<int>&inputs = (*body)->inputs, &outputs = (*body)->outputs;
+    return !is_loop || (i < inputs.size() && i < outputs.size() && inputs[i] == outputs[i]);
+  };
+  if (!is_loop) run.inputs.push_back(node.inputs[0]);
+  std::vector<int> values, results;
+  const auto graphs = std::make_shared<RunGraphs>();
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    values.push_back(stays(i) ? operands[i] : add_value(operands[i]));
+    if (stays(i)) continue;
+    graphs->values.push_back(values.back());
+    run.inputs.push_back(operands[i]);
+  }
+  if (auto refusal = read_graphs(values, options, all, run, *graphs)) return *refusal;
+  for (const int result : graphs->otherwise) run.outputs.push_back(result);
+  if (is_loop) run.outputs = graphs->values;
+  if (run.outputs.empty())
+    return Refusal{Why::kOperands, "", "has no state that its rounds may change"};
+  for (int& output : run.outputs) {
+    const ir::Shape shape = whole_.tensor(output).shape;
+    output = add_value(output);
+    evaluator_.set_shape(output, shape.dims());
+  }
+  results = run.outputs;
+  for (std::size_t i = 0, next = 0; is_loop && i < operands.size(); ++i) {
+    if (i == 0) results.clear();
+    results.push_back(stays(i) ? operands[i] : run.outputs[next++]);
+  }
+  run.run = graphs;
+  all.nodes.push_back(std::move(run));
+  return results;
+}
+
+std::optional<Refusal> Model::read_graphs(const std::vector<int>& values, const Options& options,
+                                          Inlining& all, ModelNode& run, RunGraphs& graphs) {
+  const int first = run.imported.graphs.at(0), second = run.imported.graphs.at(1);
+  Inlining one, two;
+  one.path = two.path = all.path;
+  OrRefusal<std::vector<int>> results = inline_graph(first, values, run, options, one);
+  if (!results) return results.refusal();
+  OrRefusal<std::vector<int>> otherwise = inline_graph(second, values, run, options, two);
+  if (!otherwise) return otherwise.refusal();
+  if (run.operation->control == ops::Control::kLoop) {
+    if (otherwise->size() != values.size())
+      return malformed(second, "has another number of results than of inputs");
+    const OrRefusal<std::vector<int>> again = inline_graph(first, *otherwise, run, options, two);
+    if (!again) return again.refusal();
+    if (results->size() != 1) return malformed(first, "has no result, or several");
+    for (const int condition : {results->front(), again->front()}) {
+      if (auto refusal = check_condition(condition)) return refusal;
+    }
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      if ((*otherwise)[i] == values[i] && stored_.count(values[i]) != 0) continue;
+      if (auto refusal = check_same(values[i], (*otherwise)[i], "state " + std::to_string(i)))
+        return refusal;
+      graphs.otherwise.push_back((*otherwise)[i]);
+    }
+    graphs.otherwise.push_back(again->front());
+  } else {
+    if (auto refusal = check_condition(run.inputs[0])) return refusal;
+    if (results->size() != otherwise->size())
+      return malformed(second, "has another number of results than the other graph");
+    for (std::size_t i = 0; i < results->size(); ++i) {
+      if (auto refusal = check_same((*results)[i], (*otherwise)[i], "result " + std::to_string(i)))
+        return refusal;
+    }
+    graphs.otherwise = *otherwise;
+  }
+  graphs.results = *results;
+  graphs.split = one.nodes.size();
+  run.inner = std::move(one.nodes);
+  std::move(two.nodes.begin(), two.nodes.end(), std::back_inserter(run.inner));
+  for (const Inlining* each : {&one, &two}) {
+    all.graphs.insert(each->graphs.begin(), each->graphs.end());
+    all.steps += each->steps;
+  }
+  return std::nullopt;
+}
+
 ModelNode Model::import_inner(const CpuNode& mapped, const Options& options) {
   ModelNode node;
   node.index = mapped.index;
@@ -230,8 +371,10 @@ ModelNode Model::import_inner(const CpuNode& mapped, const Options& options) {
   return node;
 }
 
-OrRefusal<bool> Model::evaluate_condition(int graph, const std::vector<int>& operands,
-                                          const ModelNode& by, const Options& options) {
+OrRefusal<std::optional<bool>> Model::evaluate_condition(int graph,
+                                                         const std::vector<int>& operands,
+                                                         const ModelNode& by,
+                                                         const Options& options) {
   const OrRefusal<InnerGraph*> found = inner_graph(graph);
   if (!found) return found.refusal();
   InnerGraph& inner = **found;
@@ -275,18 +418,23 @@ OrRefusal<bool> Model::evaluate_condition(int graph, const std::vector<int>& ope
   return condition(ids[uz(inner.outputs[0])]);
 }
 
-OrRefusal<bool> Model::condition(int tensor) const {
+constexpr const char* kCondition = "the condition";
+
+std::optional<Refusal> Model::check_condition(int tensor) const {
   const tfl::TensorView view(&evaluator_.context().tensors[uz(tensor)], tensor);
-  const char* const what = "the condition";
-  CLGPU_REFUSE_IF(view.tflite_type() != kTfLiteBool, Why::kType, what, {},
-                  tfl::type_name(view.tflite_type()), {"bool"});
+  if (view.tflite_type() != kTfLiteBool)
+    return Refusal{Why::kType, kCondition, {}, tfl::type_name(view.tflite_type()), {"bool"}};
+  if (view.elements() != 1) return Refusal{Why::kOperands, kCondition, "has several elements"};
+  return std::nullopt;
+}
+
+OrRefusal<std::optional<bool>> Model::condition(int tensor) const {
+  if (auto refusal = check_condition(tensor)) return *refusal;
+  const tfl::TensorView view(&evaluator_.context().tensors[uz(tensor)], tensor);
   const auto values = view.ints();
-  CLGPU_REFUSE_IF(!values, Why::kRunTime, what);
   // Planning for other shapes does not read the graphs again.
-  CLGPU_REFUSE_IF(by_shape_.count(tensor) != 0, Why::kRunTime, what,
-                  "depends on shapes, which may change");
-  CLGPU_REFUSE_IF(values->size() != 1, Why::kOperands, what, "has several elements");
-  return values->front() != 0;
+  if (!values || by_shape_.count(tensor) != 0) return std::optional<bool>();
+  return std::optional<bool>(values->front() != 0);
 }
 
 OrRefusal<Model::InnerGraph*> Model::inner_graph(int graph) {
@@ -297,10 +445,14 @@ OrRefusal<Model::InnerGraph*> Model::inner_graph(int graph) {
   const tfl::Acquired acquired(context_, graph);
   if (acquired.context == nullptr || acquired.is_own()) return unknown;
   TfLiteContext& context = *acquired.context;
-  if (!file_) {
-    const tfl::Acquired main(context_, 0);
+  if (!file_ || !file_->is_found()) {
+    // Also those in front: this one may have no constants, by which the file is found.
     std::vector<const TfLiteContext*> known = {&context_, &context};
-    if (main.context != nullptr) known.push_back(main.context);
+    std::vector<std::unique_ptr<tfl::Acquired>> others;
+    for (int i = 0; i < graph; ++i) {
+      others.push_back(std::make_unique<tfl::Acquired>(context_, i));
+      if (others.back()->context != nullptr) known.push_back(others.back()->context);
+    }
     file_.emplace(known);
   }
   TfLiteIntArray* plan = nullptr;

@@ -385,7 +385,7 @@ void Model::refuse(int index, Refusal refusal) {
 }
 
 bool Model::computes_constant(const ModelNode& node) const {
-  return node.works && !node.inputs.empty() &&
+  return node.works && !node.inputs.empty() && !runs_graphs(node) &&
          std::all_of(node.inputs.begin(), node.inputs.end(),
                      [&](int id) { return id < 0 || is_constant(id); });
 }
@@ -462,6 +462,18 @@ std::set<std::size_t> Model::members(const std::vector<int>& node_indices) const
   return members;
 }
 
+CpuNode Model::cpu_node(const ModelNode& node) {
+  if (node.run == nullptr) return *node.cpu;
+  auto graphs = std::make_shared<CpuGraphs>();
+  graphs->is_loop = node.operation->control == ops::Control::kLoop;
+  for (std::size_t i = 0; i < node.inner.size(); ++i)
+    (i < node.run->split ? graphs->first : graphs->second).nodes.push_back(cpu_node(node.inner[i]));
+  graphs->first.results = node.run->results;
+  graphs->second.results = node.run->otherwise;
+  graphs->values = node.run->values;
+  return graphs_node(*node.cpu, std::move(graphs), node.inputs, node.outputs);
+}
+
 std::vector<CpuNode> Model::cpu_nodes(const std::vector<int>& node_indices) const {
   std::set<std::size_t> needed = members(node_indices);
   // The kernels of resources also need the nodes that name and initialise these, wherever they are.
@@ -484,7 +496,7 @@ std::vector<CpuNode> Model::cpu_nodes(const std::vector<int>& node_indices) cons
       result.push_back(*node.cpu);
       continue;
     }
-    for (const ModelNode& inner : node.inner) result.push_back(*inner.cpu);
+    for (const ModelNode& inner : node.inner) result.push_back(cpu_node(inner));
     for (std::size_t i = 0; i < node.results.size(); ++i) {
       if (node.outputs[i] < 0) continue;
       result.push_back(copy_node(*node.cpu, node.results[i], node.outputs[i]));

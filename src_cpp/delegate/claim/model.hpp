@@ -19,6 +19,14 @@
 
 namespace clgpu::delegate {
 
+/// What a loop or a branch runs whose condition only an inference knows: graphs of two lists of
+/// nodes. As of ir::Runs, and with the condition of the next round as the last result of a round.
+struct RunGraphs {
+  std::size_t split = 0;                ///< nodes of the first one, in ModelNode::inner
+  std::vector<int> values;              ///< tensors with the inputs while it runs
+  std::vector<int> results, otherwise;  ///< tensors with the results of the first and of the second
+};
+
 /// A node of the model or, in a loop or a branch that is part of the graph around it, one of an
 /// inner graph.
 struct ModelNode {
@@ -47,8 +55,10 @@ struct ModelNode {
   std::vector<ModelNode> inner;
   std::vector<int> results;
   std::set<int> graphs;  ///< whose nodes these are
+  /// Of an inner node that is itself a loop or a branch, whose graphs have the nodes `inner`.
+  std::shared_ptr<const RunGraphs> run;
 
-  bool is_inlined() const { return works && !imported.graphs.empty(); }
+  bool is_inlined() const { return works && !imported.graphs.empty() && run == nullptr; }
 };
 
 class Model {
@@ -112,6 +122,11 @@ class Model {
   static ir::Node ir_node(const ModelNode& node, const std::function<int(int)>& id_of);
   /// Slots of the inputs that are variable tensors which the node updates.
   static std::vector<int> states_of(const ModelNode& node);
+  /// A node that runs graphs, and one of these.
+  ir::Node running_node(const ModelNode& node, const std::function<int(int)>& id_of) const;
+  std::shared_ptr<const ir::Graph> running_graph(const ModelNode& node, bool is_first) const;
+  /// What the CPU needs to compute a node.
+  static CpuNode cpu_node(const ModelNode& node);
   ir::Graph graph(const std::vector<int>& node_indices, const std::vector<int>& outputs,
                   std::vector<StateSource>& states) const;
   std::unique_ptr<Specialization> specialization(const TfLiteContext& context,
@@ -136,12 +151,31 @@ class Model {
     std::vector<int> path;     ///< the graphs around the current node
     std::size_t steps = 0;     ///< nodes and rounds
     std::size_t repeated = 0;  ///< bytes of constants that several rounds read
+    /// Why the last attempt has failed: planning does not know a condition, or there are too many
+    /// rounds, so that the graphs can still be run.
+    bool is_open = false;
+    bool unrolls = false;  ///< within a loop or branch that becomes part of the graph around it
   };
   /// Makes the graphs that a node runs a part of it, or refuses it.
   void inline_graphs(ModelNode& node, const Options& options);
   /// Tensors with the results of a loop or branch. Adds its nodes to `all`.
   OrRefusal<std::vector<int>> inline_node(const ModelNode& node, const Options& options,
                                           Inlining& all);
+  /// If planning knows the condition.
+  OrRefusal<std::vector<int>> inline_known(const ModelNode& node, const Options& options,
+                                           Inlining& all);
+  /// Otherwise: adds one node that runs the graphs.
+  OrRefusal<std::vector<int>> run_graphs(const ModelNode& node, const Options& options,
+                                         Inlining& all);
+  /// Gives `run` the nodes of the graphs, for inputs that are `values`.
+  std::optional<Refusal> read_graphs(const std::vector<int>& values, const Options& options,
+                                     Inlining& all, ModelNode& run, RunGraphs& graphs);
+  /// Whether a node runs a loop or a branch in each inference.
+  static bool runs_graphs(const ModelNode& node);
+  /// A tensor for a value like that of another one.
+  int add_value(int like);
+  /// Why a value cannot take the place of another one in each round or from either branch.
+  std::optional<Refusal> check_same(int value, int other, const std::string& what) const;
   OrRefusal<std::vector<int>> inline_loop(const ModelNode& node, const Options& options,
                                           Inlining& all);
   OrRefusal<std::vector<int>> inline_graph(int graph, const std::vector<int>& operands,
@@ -150,12 +184,14 @@ class Model {
   std::optional<Refusal> inline_step(int graph, const CpuNode& recipe, std::vector<int>& ids,
                                      const ModelNode& by, const Options& options, Inlining& all);
   /// The result of a graph that computes a condition.
-  OrRefusal<bool> evaluate_condition(int graph, const std::vector<int>& operands,
-                                     const ModelNode& by, const Options& options);
+  OrRefusal<std::optional<bool>> evaluate_condition(int graph, const std::vector<int>& operands,
+                                                    const ModelNode& by, const Options& options);
   /// A node of an inner graph whose operands are tensors of the model, with its refusal if any.
   ModelNode import_inner(const CpuNode& mapped, const Options& options);
-  /// A condition; refused if it is not known while planning, or may change with the shapes.
-  OrRefusal<bool> condition(int tensor) const;
+  /// Why a tensor is no condition.
+  std::optional<Refusal> check_condition(int tensor) const;
+  /// A condition; none if it is not known while planning, or may change with the shapes.
+  OrRefusal<std::optional<bool>> condition(int tensor) const;
   OrRefusal<InnerGraph*> inner_graph(int graph);
   /// Whether an inner tensor can stand for another one.
   std::optional<Refusal> check_alike(const TfLiteTensor& inner, int tensor,

@@ -34,8 +34,6 @@ TfLiteStatus copy(TfLiteContext* context, TfLiteNode* node) {
   return kTfLiteOk;
 }
 
-void* const kInitFailed = reinterpret_cast<void*>(-1);  // newer runtimes' TfLiteKernelInitFailed()
-
 }  // namespace
 
 CpuNode::CpuNode(int node, std::string operation, const TfLiteNode& tflite,

@@ -13,6 +13,11 @@
 
 namespace clgpu::delegate {
 
+struct CpuGraphs;
+
+/// Newer runtimes' TfLiteKernelInitFailed().
+inline void* const kInitFailed = reinterpret_cast<void*>(-1);
+
 /// The data to run a node again, read in Prepare, because only there the runtime provides them.
 /// They point to data of the interpreter, which outlives its kernels.
 struct CpuNode {
@@ -26,7 +31,29 @@ struct CpuNode {
   void* builtin_data;
   const void* custom_data;
   int custom_bytes;
+  std::shared_ptr<const CpuGraphs> graphs{};  ///< of a loop or branch that the sandbox runs
 };
+
+/// A graph that a loop or a branch runs, with tensors of the graph around it.
+struct CpuGraph {
+  std::vector<CpuNode> nodes;
+  std::vector<int> results;
+};
+
+/// What a loop or a branch runs if an inference computes its condition.
+struct CpuGraphs {
+  bool is_loop = false;
+  /// Of a loop: the condition, and a round with the condition of the next one as its last result.
+  /// Of a branch: the one for true and the one for false.
+  CpuGraph first, second;
+  /// Tensors that have the node's inputs, those of a branch behind its condition, while it runs;
+  /// those that are constants have their values already.
+  std::vector<int> values;
+};
+
+/// A node with the index of another one that runs these graphs.
+CpuNode graphs_node(const CpuNode& like, std::shared_ptr<const CpuGraphs> graphs,
+                    std::vector<int> inputs, std::vector<int> outputs);
 
 /// A node with the index of another one that copies a tensor.
 CpuNode copy_node(const CpuNode& like, int from, int to);

@@ -38,6 +38,16 @@ std::vector<float> dequantized(const TfLiteTensor& tensor, const ir::Quantizatio
   return values;
 }
 
+// Calls visit(node) for nodes and for those of the graphs that they run.
+template <class F>
+void for_all(const CpuNode& node, F visit) {
+  visit(node);
+  if (node.graphs == nullptr) return;
+  for (const CpuGraph* graph : {&node.graphs->first, &node.graphs->second}) {
+    for (const CpuNode& inner : graph->nodes) for_all(inner, visit);
+  }
+}
+
 }  // namespace
 
 struct Shadow::Impl {
@@ -78,14 +88,14 @@ struct Shadow::Impl {
   // multiply integers as the runtimes' kernels do.
   void widen_weights(bool products) {
     std::set<int> found, others;
-    for (const auto& kernel : kernels) {
-      const CpuNode& recipe = kernel->recipe();
+    const auto look = [&](const CpuNode& recipe) {
       const bool widens = recipe.family != nullptr && recipe.family->widens_weights;
       const bool product = (widens || (products && weights_of(recipe).slot >= 0)) &&
                            !recipe.outputs.empty() &&
                            sandbox.at(recipe.outputs[0]).type == kTfLiteFloat32;
       (product ? found : others).insert(recipe.inputs.begin(), recipe.inputs.end());
-    }
+    };
+    for (const auto& kernel : kernels) for_all(kernel->recipe(), look);
     for (const int id : found) {
       if (id < 0 || others.count(id) != 0) continue;
       TfLiteTensor& tensor = sandbox.at(id);
@@ -102,14 +112,24 @@ struct Shadow::Impl {
     }
   }
 
+  static bool lacks_bias(const CpuNode& node) {
+    const ir::Weights slots = weights_of(node);
+    if (!slots.stock_needs_bias || node.inputs.size() <= uz(slots.slot)) return false;
+    return node.inputs.size() <= uz(slots.bias) || node.inputs[uz(slots.bias)] < 0;
+  }
+
   // Stock convolutions need a bias: without one, some fail to prepare and others crash.
   void add_biases() {
     for (std::size_t i = 0; i < kernels.size(); ++i) {
       const std::vector<int>& inputs = kernels[i]->recipe().inputs;
       const ir::Weights slots = weights_of(kernels[i]->recipe());
-      if (!slots.stock_needs_bias) continue;
-      const std::size_t slot = uz(slots.slot), bias_slot = uz(slots.bias);
-      if (inputs.size() <= slot || (inputs.size() > bias_slot && inputs[bias_slot] >= 0)) continue;
+      const std::size_t slot = uz(slots.slot);
+      if (kernels[i]->recipe().graphs != nullptr) {
+        for_all(kernels[i]->recipe(), [&](const CpuNode& inner) {
+          if (lacks_bias(inner)) kernels[i]->fail("has a node without a bias, which may crash");
+        });
+      }
+      if (!lacks_bias(kernels[i]->recipe())) continue;
       if (sandbox.at(inputs[slot]).type != kTfLiteFloat32)
         kernels[i]->fail("has no bias, without which it may crash");
       const int channels = sandbox.at(inputs[slot]).dims->data[slots.out_axis];

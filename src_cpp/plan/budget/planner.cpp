@@ -154,6 +154,7 @@ class Planner {
       Step step{
           node.tflite_index,      node.op,           node.kind->name, candidate.name, launch, {},
           candidate.tensor_cores, node.kind->bundled};
+      if (launch.runs_graphs) step.position = plan_.choices.back().position;
       for (const kernel::Arg& arg : launch.args) {
         const auto* operand = std::get_if<Operand>(&arg);
         if (operand == nullptr) continue;
@@ -237,6 +238,13 @@ class Planner {
     for (const int buffer : written)
       static_[uz(buffer)] = sliced_.count(buffer) == 0 && transient.count(buffer) == 0;
     std::vector<bool> once(steps.size(), true);
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      if (!steps[i].launch.runs_graphs) continue;  // it may take long, and needs the executor
+      once[i] = false;
+      for_operands(steps[i], [&](int buffer, const Operand& o) {
+        if (o.writes) static_[uz(buffer)] = false;
+      });
+    }
     for (bool changed = true; changed;) {
       changed = false;
       for (std::size_t i = 0; i < steps.size(); ++i) {

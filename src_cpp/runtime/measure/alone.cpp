@@ -10,6 +10,8 @@ Alone run_alone(const std::shared_ptr<cl::Context>& context,
                 const std::shared_ptr<store::Store>& store, const DeviceInfo& device,
                 const ir::Graph& graph, std::size_t position, const std::string& candidate,
                 plan::PlanOptions options, const plan::Broken& broken, const InputOf& input) {
+  if (!graph.nodes[position].graphs.empty())
+    throw Error(graph.nodes[position].op + " runs graphs, and is no launch");
   const ir::Graph part = plan::isolate(graph, position);
   const std::string family = part.nodes.back().kind->name;
   // The family may also compute constants of the node.

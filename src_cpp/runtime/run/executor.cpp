@@ -11,6 +11,7 @@
 #include "kernel/macros.hpp"
 #include "kernel/sources.hpp"
 #include "plan/arena/peak.hpp"
+#include "plan/operands.hpp"
 #include "runtime/run/constant_bytes.hpp"
 #include "runtime/run/programs.hpp"
 
@@ -96,7 +97,8 @@ class QueueOf {
 Executor::Executor(std::shared_ptr<cl::Context> context, std::shared_ptr<store::Store> store,
                    plan::Plan plan, bool warm_up, std::shared_ptr<Pool> pool, bool record,
                    const std::optional<Chaining>& chaining, bool bundles, Listing listing,
-                   std::shared_ptr<CarriedSet> carried, std::shared_ptr<Weights> weights)
+                   std::shared_ptr<CarriedSet> carried, std::shared_ptr<Weights> weights,
+                   GraphRunners runners)
     : context_(std::move(context)),
       store_(std::move(store)),
       plan_(std::move(plan)),
@@ -104,6 +106,7 @@ Executor::Executor(std::shared_ptr<cl::Context> context, std::shared_ptr<store::
       flusher_(*context_),
       carried_(std::move(carried)),
       weights_(std::move(weights)),
+      runners_(std::move(runners)),
       images_(*context_),
       transfers_(
           *context_, queue_, plan_, [this](int buffer) { return memory(buffer); },
@@ -295,6 +298,10 @@ void Executor::upload_constant(int index) {
 }
 
 Executor::BoundLaunch Executor::bind(plan::Step& step) {
+  if (step.launch.runs_graphs) {
+    CLGPU_CHECK(runners_.count(step.position) > 0);
+    return {{}, &step};
+  }
   try {
     return twice([&] { return try_bind(step); });
   } catch (const InternalError&) {
@@ -341,6 +348,7 @@ Executor::BoundLaunch Executor::try_bind(plan::Step& step) {
 }
 
 void Executor::set_buffers(const BoundLaunch& bound) {
+  if (bound.runs_graphs()) return;
   const kernel::Launch& launch = bound.step->launch;
   std::size_t next = 0;
   for (std::size_t i = 0; i < launch.args.size(); ++i) {
@@ -395,6 +403,12 @@ void Executor::launch(const BoundLaunch& bound) { launch(bound, queue_, nullptr)
 
 void Executor::launch(const BoundLaunch& bound, const cl::QueueHandle& queue, cl::cl_event* event) {
   const kernel::Launch& launch = bound.step->launch;
+  if (bound.runs_graphs()) {  // its time is unknown: a command without work
+    if (event != nullptr)
+      cl::check(context_->api().clEnqueueMarkerWithWaitList(queue.get(), 0, nullptr, event),
+                "clEnqueueMarkerWithWaitList", describe(*bound.step));
+    return;
+  }
   const cl::cl_int code = context_->api().clEnqueueNDRangeKernel(
       queue.get(), bound.kernel.get(), 3, nullptr, launch.global.data(), launch.local.data(), 0,
       nullptr, event);
@@ -404,12 +418,43 @@ void Executor::launch(const BoundLaunch& bound, const cl::QueueHandle& queue, cl
   flusher_.launched(queue);
 }
 
-void Executor::launch_all(Recording* recording) {
+// Whether the predicate of a step lets it run.
+bool Executor::is_due(const plan::Step& step) {
+  if (!step.launch.predicated) return true;
+  const int buffer = step.buffers.at(0);
+  const std::size_t size = size_of(plan_.buffers[uz(buffer)].storage);
+  const auto element = static_cast<std::size_t>(std::get<std::int32_t>(step.launch.args.at(1)));
+  std::vector<char> value(size);
+  cl::check(
+      context_->api().clEnqueueReadBuffer(queue_.get(), memory(buffer), cl::CL_TRUE, element * size,
+                                          size, value.data(), 0, nullptr, nullptr),
+      "clEnqueueReadBuffer", plan_.buffers[uz(buffer)].name);
+  return std::any_of(value.begin(), value.end(), [](char byte) { return byte != 0; });
+}
+
+void Executor::run_graphs(const BoundLaunch& bound) {
+  if (!is_due(*bound.step)) return;
+  std::vector<cl::cl_mem> inputs, outputs;
+  plan::for_operands(*bound.step, [&](int buffer, const kernel::Operand& operand) {
+    if (operand.kind == kernel::Operand::Kind::kPredicate) return;
+    (operand.writes ? outputs : inputs).push_back(memory(buffer));
+  });
+  runners_.at(bound.step->position)->run(queue_, inputs, outputs);
+}
+
+void Executor::launch_all(Recording* recording, bool runs_graphs) {
   remind();
   for (std::size_t i = 0; i < launches_.size(); ++i) {
     if (mover_ != nullptr)
       mover_->before(static_cast<int>(i), queue_, mover_->queue(recording), recording);
-    if (recording == nullptr) {
+    if (runs_graphs && launches_[i].runs_graphs()) {
+      if (recording != nullptr) {
+        finish("launches before graphs");
+        recording->begin_launch(i);
+      }
+      run_graphs(launches_[i]);
+      if (recording != nullptr) recording->end_on_host();
+    } else if (recording == nullptr) {
       i = launch_bundle(i) - 1;
     } else {
       launch(launches_[i], queue_, recording->begin_launch(i));
@@ -532,7 +577,9 @@ void Executor::try_launch(const BoundLaunch& bound, const char* where) {
 }
 
 void Executor::warm_up_kernels(bool all) {
-  const auto due = [&](const BoundLaunch& bound) { return all || bound.must_try; };
+  const auto due = [&](const BoundLaunch& bound) {
+    return !bound.runs_graphs() && (all || bound.must_try);
+  };
   if (std::none_of(launches_.begin(), launches_.end(), due)) return;
   transfers_.stand_in();
   give_buffers();
@@ -559,7 +606,7 @@ cl::EventHandle Executor::run(const std::vector<const void*>& inputs,
   Recording* const recording = recorder_ == nullptr ? nullptr : recorder_->begin();
   const QueueOf queue(recording, queue_, recording_queue_);
   const bool flies = lent.may_fly && recorder_ == nullptr && mover_ == nullptr &&
-                     plan_.carries.empty() &&
+                     plan_.carries.empty() && runners_.empty() &&
                      lent.buffers.size() == inputs.size() + outputs.size() &&
                      std::count(lent.buffers.begin(), lent.buffers.end(), nullptr) == 0;
   try {
@@ -582,7 +629,7 @@ cl::EventHandle Executor::run(const std::vector<const void*>& inputs,
     } else if (recording == nullptr && !flies && has_list()) {
       launch_listed(false);
     } else {
-      launch_all(recording);
+      launch_all(recording, /*runs_graphs=*/true);
     }
     transfers_.down(outputs, recording, !flies);
     if (chained && !chains_->finished()) {

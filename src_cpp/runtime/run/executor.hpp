@@ -18,6 +18,7 @@
 #include "runtime/run/carried.hpp"
 #include "runtime/run/chains.hpp"
 #include "runtime/run/command_list.hpp"
+#include "runtime/run/graph_runner.hpp"
 #include "runtime/run/images.hpp"
 #include "runtime/run/mover.hpp"
 #include "runtime/run/pool.hpp"
@@ -51,6 +52,8 @@ class CandidateFailure : public Error {
   plan::Fault fault_;
 };
 
+using GraphRunners = std::map<int, std::shared_ptr<GraphRunner>>;
+
 class Executor {
  public:
   /// Builds programs or takes them from the store, allocates buffers, uploads constants, runs the
@@ -65,12 +68,13 @@ class Executor {
   /// unless an inference is recorded.
   /// `listing` is for launches that run in no chain, in inferences that are not recorded.
   /// `carried` has the memory of plan().carries; it may be null if there are none. Weights that
-  /// `weights` has are not loaded again; null: each executor has its own.
+  /// `weights` has are not loaded again; null: each executor has its own. `runners` has those of
+  /// the steps that run graphs, by plan::Step::position.
   Executor(std::shared_ptr<cl::Context> context, std::shared_ptr<store::Store> store,
            plan::Plan plan, bool warm_up, std::shared_ptr<Pool> pool = nullptr, bool record = false,
            const std::optional<Chaining>& chaining = std::nullopt, bool bundles = false,
            Listing listing = Listing::kNever, std::shared_ptr<CarriedSet> carried = nullptr,
-           std::shared_ptr<Weights> weights = nullptr);
+           std::shared_ptr<Weights> weights = nullptr, GraphRunners runners = {});
   ~Executor();
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
@@ -155,11 +159,13 @@ class Executor {
 
  private:
   struct BoundLaunch {
-    cl::KernelHandle kernel;
+    cl::KernelHandle kernel;  ///< none of a step that runs graphs
     const plan::Step* step;
     /// According to the driver, the kernel needs more local memory than the device has. NVIDIA's
     /// driver adds 128 bytes even to kernels that fit, so only a launch can tell.
     bool must_try = false;
+
+    bool runs_graphs() const { return step->launch.runs_graphs; }
   };
 
   void allocate(int buffer);
@@ -187,8 +193,11 @@ class Executor {
   void try_launch(const BoundLaunch& bound, const char* where);
   void launch(const BoundLaunch& bound);
   void launch(const BoundLaunch& bound, const cl::QueueHandle& queue, cl::cl_event* event);
-  void launch_all(Recording* recording = nullptr);
   std::size_t launch_bundle(std::size_t step);
+  /// `runs_graphs`: on real inputs. With others, loops may never end, so graphs are left out.
+  void launch_all(Recording* recording = nullptr, bool runs_graphs = false);
+  bool is_due(const plan::Step& step);
+  void run_graphs(const BoundLaunch& bound);
   void launch_chained();
   bool overlap(const std::vector<const void*>& inputs, const std::vector<void*>& outputs,
                const Lent& lent) const;
@@ -252,7 +261,8 @@ class Executor {
   cl::QueueHandle recording_queue_;            // takes its place while an inference is recorded
   const std::shared_ptr<CarriedSet> carried_;  // null if nothing is carried
   const std::shared_ptr<Weights> weights_;     // null if none are shared
-  cl::Context::Programs programs_;             // of the launches
+  const GraphRunners runners_;
+  cl::Context::Programs programs_;  // of the launches
   // Assembled, by file and whether with a predicate, while loading.
   std::map<std::pair<std::string, bool>, std::string> sources_;
   std::map<const plan::Step*, cl::FirstLaunch> first_launches_;  // while loading

@@ -83,7 +83,8 @@ void Executor::clear_counters() {
 
 std::vector<std::size_t> Executor::local_bytes() const {
   std::vector<std::size_t> bytes;
-  for (const BoundLaunch& bound : launches_) bytes.push_back(context_->local_bytes(bound.kernel));
+  for (const BoundLaunch& bound : launches_)
+    bytes.push_back(bound.runs_graphs() ? 0 : context_->local_bytes(bound.kernel));
   return bytes;
 }
 
@@ -119,6 +120,7 @@ void Executor::make_bundles(bool may_run) {
 // A failure leaves the executor with its launches.
 void Executor::make_chains(const Chaining& chaining, bool may_run) {
   if (mover_ != nullptr) return take_chains({0, 0, "tensors move between device and host"});
+  if (!runners_.empty()) return take_chains({0, 0, "the host decides what a node runs"});
   auto chains = std::make_unique<Chains>(*context_, plan_, local_bytes(), chaining.limits);
   if (chains->empty()) return take_chains({0, 0, "no two launches in a row can be its stages"});
   chains_key_ = chains->key();

@@ -78,6 +78,7 @@ void Executor::find_replaced() {
 // A failure leaves the executor with its launches.
 void Executor::make_list(Listing listing, bool may_run) {
   if (mover_ != nullptr) return take_list({"", 0, "tensors move between device and host"});
+  if (!runners_.empty()) return take_list({"", 0, "the host decides what a node runs"});
   if (chains_ != nullptr) return take_list({"", 0, "launches run as stages of chains"});
   if (launches_.size() < 2) return take_list({"", 0, "there are fewer than two launches"});
   const bool measured = listing == Listing::kIfFaster;

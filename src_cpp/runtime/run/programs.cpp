@@ -25,8 +25,10 @@ bool ProgramUse::operator<(const ProgramUse& other) const {
 std::vector<ProgramUse> programs(const plan::Plan& plan) {
   std::set<ProgramUse> uses;
   for (const std::vector<plan::Step>* steps : {&plan.load, &plan.run}) {
-    for (const plan::Step& step : *steps)
+    for (const plan::Step& step : *steps) {
+      if (step.launch.runs_graphs) continue;
       uses.insert({step.launch.file, step.launch.entry, build_options(step.launch)});
+    }
   }
   return {uses.begin(), uses.end()};
 }
