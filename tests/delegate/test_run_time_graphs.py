@@ -86,7 +86,7 @@ def until_small() -> bytes:
 
 @pytest.mark.parametrize("options", [
     {}, {"verify": 1}, {"precision": "fp16"}, {"profile": True}, {"chain": "on"}, {"reuse": 0},
-    {"share_memory": False}, {"warm_up": False}, {"zero_copy": False},
+    {"share_memory": False}, {"warm_up": False}, {"zero_copy": "off"},
 ], ids=str)  # fmt: skip
 def test_a_condition_of_floats(runtime, device, rng, options):
     inputs = [(scale * np.abs(floats(rng)),) for scale in (1, 10, 0.1)]

@@ -184,9 +184,8 @@ void* init(TfLiteContext* context, const char* graphs, std::size_t /*length*/) {
 void free(TfLiteContext* /*context*/, void* runner) { delete static_cast<Runner*>(runner); }
 
 TfLiteStatus prepare(TfLiteContext* context, TfLiteNode* node) {
-  return guarded(kTfLiteError, reporter(context), [&] {
-    return static_cast<Runner*>(node->user_data)->prepare(*node);
-  });
+  return guarded(kTfLiteError, reporter(context),
+                 [&] { return static_cast<Runner*>(node->user_data)->prepare(*node); });
 }
 
 TfLiteStatus invoke(TfLiteContext* context, TfLiteNode* node) {
