@@ -119,26 +119,27 @@ class Delegate:
             cache has kept), and under ``last_invoke`` and ``load`` the same counters for the last
             inference and for loading alone. ``tensors`` lists the inputs and outputs of the
             partitions of the model it was last given, as long as its interpreter exists: each a
-            dict of ``partition``, ``name``, ``direction`` (``"input"``, ``"output"``), ``bytes``
-            on the device, ``road``, ``reason``, why not a better one, and ``pinned`` (see the option ``pin_tensors``). Roads are
-            ``"host_pointer"`` (the device works on the interpreter's memory), ``"mapped"`` (the
-            host copies or converts in an object that device and host share), ``"copy"`` (the
-            driver copies) and ``"lent"`` (an OpenCL buffer of the application's). What stays in
-            place counts neither as ``bytes_up`` nor as ``bytes_down``; its objects are created by
-            the first inference after ``allocate_tensors``. ``chains`` has, for each partition, a
-            dict of ``partition``, ``kernels`` (those of an inference whose stages are launches),
-            ``launches`` (that are such stages; see the option ``chain``) and ``reason``, why there
-            are none. ``bundles`` has, for each partition, a dict of ``partition``, ``kernels``
-            (those of an inference that compute several small launches side by side) and
-            ``launches`` (that they compute). ``command_lists`` has, for each partition, a dict of
-            ``partition``, ``extension`` (of OpenCL, by which the driver takes all launches in one
-            call or a few, each of which counts as one of ``launches``; see the option
-            ``command_list``), ``launches`` (in the list) and ``reason``, why there is no list.
-            ``reuse`` has, for each partition that keeps results (see the option ``reuse``), a dict
-            of ``partition``, ``launches`` (those of an inference that may be left out),
-            ``inferences`` so far, since everything was last computed because of an error, a
-            measurement or a verification, and ``computed``, the share of the arithmetic of such
-            launches that these have computed. Reading it waits for inferences in flight.
+            dict of ``partition``, ``name``, ``direction`` (``"input"``, ``"output"``), ``bytes`` on
+            the device, ``road``, ``reason``, why not a better one, and ``pinned`` (see the option
+            ``pin_tensors``). Roads are ``"host_pointer"`` (the device works on the interpreter's
+            memory), ``"mapped"`` (the host copies or converts in an object that device and host
+            share), ``"copy"`` (the driver copies) and ``"lent"`` (an OpenCL buffer of the
+            application's). What stays in place counts neither as ``bytes_up`` nor as
+            ``bytes_down``; its objects are created by the first inference after
+            ``allocate_tensors``. ``chains`` has, for each partition, a dict of ``partition``,
+            ``kernels`` (those of an inference whose stages are launches), ``launches`` (that are
+            such stages; see the option ``chain``) and ``reason``, why there are none. ``bundles``
+            has, for each partition, a dict of ``partition``, ``kernels`` (those of an inference
+            that compute several small launches side by side) and ``launches`` (that they compute).
+            ``command_lists`` has, for each partition, a dict of ``partition``, ``extension`` (of
+            OpenCL, by which the driver takes all launches in one call or a few, each of which
+            counts as one of ``launches``; see the option ``command_list``), ``launches`` (in the
+            list) and ``reason``, why there is no list. ``reuse`` has, for each partition that keeps
+            results (see the option ``reuse``), a dict of ``partition``, ``launches`` (those of an
+            inference that may be left out), ``inferences`` so far, since everything was last
+            computed because of an error, a measurement or a verification, and ``computed``, the
+            share of the arithmetic of such launches that these have computed. Reading it waits for
+            inferences in flight.
         """
         return self._native.stats()
 

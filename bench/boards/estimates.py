@@ -70,7 +70,7 @@ def milliseconds(chip: Chip, load: dict[str, Any]) -> float:
     """What the cost model expects of an inference, its transfers included."""
     rates = {
         "units": chip.profile().device["CL_DEVICE_MAX_COMPUTE_UNITS"],
-        "flops": [chip.flops] + [0.0] * 5, "bytes": 1e9 * chip.gigabytes,
+        "flops": [chip.flops] + [0.0] * 6, "bytes": 1e9 * chip.gigabytes,
         "up_bytes": 1e9 * chip.gigabytes / 2, "down_bytes": 1e9 * chip.gigabytes / 2,
         "launch_seconds": LAUNCH_SECONDS, "round_trip_seconds": ROUND_TRIP_SECONDS,
         "transfer_seconds": LAUNCH_SECONDS,

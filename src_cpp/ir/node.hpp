@@ -98,7 +98,7 @@ struct OpKind {
   /// Small nodes of the kind that do not depend on each other are brought together, and one launch
   /// computes them (plan/bundles.hpp).
   bool bundled = false;
-  bool half_sums = false;      ///< it has kernels with half sums (Node::half_sums)
+  bool half_sums = false;  ///< it has kernels with half sums (Node::half_sums)
   Weights weights;
   Runs runs = Runs::kNone;  ///< the host runs graphs, and its launches are none of the device's
 };

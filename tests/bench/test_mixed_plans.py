@@ -15,9 +15,9 @@ import json, sys
 import clgpu_delegate
 from bench.plans.making import Planner
 from bench.plans.models import Models, Way
-from bench.plans.worker import _indices
+from bench.plans.paper import indices
 
-index, = _indices([json.loads(sys.argv[1])])
+index, = indices([json.loads(sys.argv[1])])
 planner = Planner(Models("resnet50"), str(index))
 
 def plan(precision):

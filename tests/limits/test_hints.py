@@ -99,9 +99,7 @@ def test_devices_without_the_extensions_tell_it(tmp_path):
 )  # fmt: skip
 def test_a_driver_that_refuses_is_asked_once(tmp_path, extensions, call):
     high = {"priority": "high"}
-    notes, told = run(
-        tmp_path, high, high, LIMITS_EMULATED=extensions, LIMITS_REFUSE_HINTS="1"
-    )
+    notes, told = run(tmp_path, high, high, LIMITS_EMULATED=extensions, LIMITS_REFUSE_HINTS="1")
     assert told == []
     for (note,) in notes:
         assert note.startswith("the option priority=high has no effect: the driver refuses it for")
