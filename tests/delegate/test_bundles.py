@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,11 @@ from tests.model_maker import ModelMaker
 from tests.runtimes import make_interpreter
 
 DEPTH, WIDTHS = 19, (5, 33, 12)
+
+# Their kernels have forms with local memory, of which drivers report none where it is not used.
+pytestmark = pytest.mark.skipif(
+    "CLGPU_LIMITS" in os.environ, reason="products of mobile GPUs are no members of bundles"
+)
 
 
 @pytest.fixture(scope="module")
