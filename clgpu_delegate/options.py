@@ -149,7 +149,8 @@ class Options:
     the launches, which is most of the time of small networks. ``"auto"``: on NVIDIA's GPUs, where
     it was measured to be faster while loading. ``"on"``: without measuring, on every device whose
     work-groups can wait for each other. Inferences that are profiled or in flight are launched
-    kernel by kernel. See `Delegate.stats`."""
+    kernel by kernel. ``"off"`` also launches one by one what is a bundle otherwise, on CPUs, too:
+    small launches side by side in one. See `Delegate.stats`."""
 
     command_list: Literal["auto", "off", "on"] = "auto"
     """Whether the driver records the kernel launches of an inference once and then takes them in
@@ -157,8 +158,8 @@ class Options:
     ``cl_khr_command_buffer`` and ``cl_qcom_recordable_queues`` (Adreno). ``"auto"``: where it was
     measured to be faster while loading, except on CPUs. ``"on"``: without measuring, wherever a
     driver has one of them. Inferences that are profiled, and models whose launches run in chains
-    (see ``chain``) or whose tensors wait on the host, are launched kernel by kernel. See
-    `Delegate.stats`."""
+    (see ``chain``), whose tensors wait on the host, or with a WHILE or IF that the host runs, are
+    launched kernel by kernel. See `Delegate.stats`."""
 
     half_io: bool = False
     """With fp16, store the model's float inputs and outputs as half, too. The host converts them,

@@ -64,7 +64,6 @@ outside of its axis is moved into it.
 - **constants**: only constants are converted, once, at load time.
 - **state**: the operation reads or changes a value that outlives an inference: a tensor that is
   uploaded before the other nodes of its partition run, and downloaded after them.
-
 - **graphs**: the nodes of its graphs become nodes of the graph around it, or the host runs these
   graphs on the device.
 

@@ -9,10 +9,6 @@ _FIXED = "export the model with fixed shapes, so that it becomes a constant"
 _MOVING = "write a SLICE with a constant size; only its begin may be computed at run time"
 _STATE = "make the state an input and an output of the model instead of a variable"
 _LAST = "move it to the end of the model, so that one partition takes all nodes before it"
-_UNITE = (
-    "count the rounds of a loop from constants; replace a branch: compute both and choose with "
-    "SELECT_V2"
-)
 
 # What could be written instead of an operation without kernels.
 _OPERATIONS = {
@@ -88,8 +84,6 @@ def _rank(_op: str, refusal: Mapping[str, Any]) -> str:
 
 
 def _run_time(op: str, refusal: Mapping[str, Any]) -> str:
-    if refusal["what"] == "the condition":
-        return _UNITE
     return _MOVING if op in ("SLICE", "STRIDED_SLICE") and refusal["what"] != "size" else _FIXED
 
 

@@ -29,11 +29,11 @@ class CompileProcess {
   struct Result {
     Outcome outcome = Outcome::kNoChild;
     std::string binary;  ///< kBuilt: of the program; empty if the driver gives none
-    std::string why;     ///< kEnded: "signal 9"; kNoChild: a reason
+    std::string why;     ///< kEnded: "by signal 9"; kNoChild: a reason
   };
 
   CompileProcess() = default;
-  ~CompileProcess() = default;  // of contexts, which live until the process ends, as the child does
+  ~CompileProcess() { end(); }
   CompileProcess(const CompileProcess&) = delete;
   CompileProcess& operator=(const CompileProcess&) = delete;
 

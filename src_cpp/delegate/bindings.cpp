@@ -124,7 +124,11 @@ class BoundLoan : public Loan {
       if (lent.memory().is_image()) {
         // The runtime may have resized the tensor.
         check_image(name, tensor.type, to_vector(tensor.dims), lent.memory());
-        CLGPU_CHECK(*form_of(tensor.type, to_vector(tensor.dims)) == lent.binding->pixels->form());
+        if (!(*form_of(tensor.type, to_vector(tensor.dims)) == lent.binding->pixels->form())) {
+          throw Error(name +
+                      " has another type or number of channels than when memory was bound to "
+                      "it; bind the memory again");
+        }
       } else {
         check_buffer(name, tensor.bytes, lent.memory());
       }

@@ -313,7 +313,8 @@ reason.)"},
        R"(That saves the time of the launches, which is most of the time of small networks. ``"auto"``: on
 NVIDIA's GPUs, where it was measured to be faster while loading. ``"on"``: without measuring, on every
 device whose work-groups can wait for each other. Inferences that are profiled or in flight are
-launched kernel by kernel. See `Delegate.stats`.)"},
+launched kernel by kernel. ``"off"`` also launches one by one what is a bundle otherwise, on CPUs, too:
+small launches side by side in one. See `Delegate.stats`.)"},
       {"command_list", "auto",
        one_of<CommandList>(
            {{"auto", CommandList::kAuto}, {"off", CommandList::kOff}, {"on", CommandList::kOn}},
@@ -323,8 +324,8 @@ launched kernel by kernel. See `Delegate.stats`.)"},
        R"(That saves host time where a launch costs much. It needs one of the extensions
 ``cl_khr_command_buffer`` and ``cl_qcom_recordable_queues`` (Adreno). ``"auto"``: where it was measured
 to be faster while loading, except on CPUs. ``"on"``: without measuring, wherever a driver has one of
-them. Inferences that are profiled, and models whose launches run in chains (see ``chain``) or whose
-tensors wait on the host, are launched kernel by kernel. See `Delegate.stats`.)"},
+them. Inferences that are profiled, and models whose launches run in chains (see ``chain``), whose
+tensors wait on the host, or with a WHILE or IF that the host runs, are launched kernel by kernel. See `Delegate.stats`.)"},
       {"half_io", "off", a_switch([](Options& o, bool value) { o.half_io = value; }),
        "with fp16, store the model's float inputs and outputs as half, too",
        "The host converts them, which halves their transfer and rounds the outputs to half."},

@@ -25,7 +25,13 @@ class Mover {
 
  private:
   bool may_move(const ir::Node& node) const {
-    if (!node.kind->bundled) return false;
+    // What is a result of the graph is no member of a bundle, and may share memory with an input.
+    const std::vector<int>& results = graph_.outputs;
+    const bool is_result = std::any_of(node.outputs.begin(), node.outputs.end(), [&](int id) {
+      return graph_.tensor(id).carried < 0 &&
+             std::find(results.begin(), results.end(), id) != results.end();
+    });
+    if (!node.kind->bundled || is_result) return false;
     return std::all_of(node.outputs.begin(), node.outputs.end(), [&](int id) {
       // What is updated in place does not grow.
       return graph_.tensor(id).storage_bytes() <= kMostBytes ||

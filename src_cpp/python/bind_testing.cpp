@@ -126,6 +126,10 @@ void bind_testing(py::module_& module) {
       py::arg("of_platform") = false,
       "A driver's answers to clGetDeviceInfo or clGetPlatformInfo, as bytes; None if it gives an "
       "error.");
+  module.def(
+      "stop_pretending",
+      [](const std::string& device) { runtime::stop_pretending(cl::find_device(device)); },
+      py::arg("device"), "Ends what pretend_probe has begun.");
   module.def("pretend_probe", &pretend_probe, py::arg("device"), py::kw_only(),
              py::arg("half_arithmetic"), py::arg("mma_f16"), py::arg("mma_tf32"), py::arg("mma_s8"),
              py::arg("dot8"), "Sets the results of a device's probes from now on.");

@@ -323,15 +323,12 @@ def test_device_without_half_arithmetic_has_float_sums_and_says_so(device, rng):
     codes = {"none": 0, "khronos": 1, "arm": 2, "nvidia": 3}
     facts = {"mma_f16": had.mma_f16, "mma_tf32": had.mma_tf32, "mma_s8": had.mma_s8}
 
-    def pretend(half_arithmetic: bool) -> None:
-        _core.pretend_probe(device, half_arithmetic=half_arithmetic, dot8=codes[had.dot8], **facts)
-
     floats, _ = run(layer(weights), [x], device, sums="float", engines=QUADS)
-    pretend(False)
+    _core.pretend_probe(device, half_arithmetic=False, dot8=codes[had.dot8], **facts)
     try:
         got, explanation = run(layer(weights), [x], device, engines=QUADS)
     finally:
-        pretend(had.half_arithmetic)
+        _core.stop_pretending(device)
     assert np.array_equal(got, floats)
     (node,) = explanation.nodes
     assert node.sums == "float"

@@ -13,6 +13,7 @@ from tests.model_maker import ModelMaker
 from tests.ops.test_control_flow import (
     SHAPE,
     Graph,
+    add_graph,
     answers,
     below,
     branch,
@@ -294,6 +295,24 @@ def test_nodes_may_run_the_same_graphs(runtime, device, rng):
                   cond_subgraph_index=1, body_subgraph_index=2)[1], y)  # fmt: skip
     inputs = [(np.int32(k), floats(rng)) for k in (0, 1, 2)]
     assert left(compare(runtime, device, m.build(), inputs)) == {}
+
+
+def test_graphs_that_run_the_next_one_twice(runtime, device, rng):
+    m = ModelMaker()
+    flag, x = m.input("c", (), np.bool_), m.input("x", SHAPE)
+    weights = m.constant(floats(rng))  # by which the graphs are found in the file
+    index = add_graph(m, m, [flag, x], lambda g, v: [g.op("SIN", [v[1]], SHAPE)])
+    for _ in range(5):
+        same = {"then_subgraph_index": index, "else_subgraph_index": index}
+        index = add_graph(
+            m, m, [flag, x],
+            lambda g, v, same=same: g.op("IF", [v[0], *v], **results_like(g, v[1:]), **same),
+        )  # fmt: skip
+    y = m.op("IF", [flag, flag, m.op("ADD", [x, weights], SHAPE)], **results_like(m, [x]),
+             then_subgraph_index=index, else_subgraph_index=index)  # fmt: skip
+    m.output(*y)
+    found = compare(runtime, device, m.build(), [(np.bool_(k), floats(rng)) for k in (0, 1)])
+    assert left(found) == {}
 
 
 def test_memory_of_graphs_counts(runtime, device, rng):

@@ -89,8 +89,9 @@ Builder::Inner Builder::build_inner(const ir::Graph& graph, std::int64_t budget,
     std::vector<std::shared_ptr<runtime::Executor>> executors;
     for (const auto& run : node.graphs) {
       const std::int64_t least = budget > 0 ? smallest_budget(*run) : 0;
-      executors.push_back(
-          build(*run, budget > 0 ? least + more : 0, pool, level, lasts, &carriers).executor);
+      executors.push_back(build(*run, budget > 0 ? least + more : 0, pool, level, lasts, &carriers,
+                                /*records=*/false)
+                              .executor);
       executors.back()->save_programs();
       const std::int64_t bytes = executors.back()->plan().peak_bytes;
       more = std::max<std::int64_t>(more - std::max<std::int64_t>(bytes - least, 0), 0);
@@ -130,9 +131,15 @@ runtime::Listing Builder::listing() const {
   }
 }
 
+// Where they were measured.
+bool Builder::bundles() const {
+  const DeviceInfo& device = target_.device();
+  return target_.options.chain != Chain::kOff && (device.is_cpu() || device.is(GpuFamily::kNvidia));
+}
+
 Built Builder::build(const ir::Graph& graph, std::int64_t budget,
                      const std::shared_ptr<runtime::Pool>& pool, Level level, bool lasts,
-                     const Carriers* carriers) const {
+                     const Carriers* carriers, bool records) const {
   const Inner inner = build_inner(graph, budget, level, lasts);
   plan::PlanOptions wanted =
       plan_options(budget > 0 ? std::max<std::int64_t>(budget - inner.bytes, 1) : 0, level);
@@ -170,13 +177,13 @@ Built Builder::build(const ir::Graph& graph, std::int64_t budget,
       runners[step.position] = inner.runners.at(node.graphs.front().get());
     }
     try {
-      Built built{std::make_shared<const ir::Graph>(std::move(fitted.graph)),
-                  std::make_shared<runtime::Executor>(
-                      target_.context, target_.store, std::move(fitted.plan),
-                      target_.options.warm_up, pool, target_.options.profile, chaining(lasts),
-                      /*bundles=*/lasts && target_.options.chain != Chain::kOff, listing(),
-                      carriers == nullptr ? nullptr : carriers->set(),
-                      carriers == nullptr ? nullptr : carriers->weights(), std::move(runners))};
+      Built built{
+          std::make_shared<const ir::Graph>(std::move(fitted.graph)),
+          std::make_shared<runtime::Executor>(
+              target_.context, target_.store, std::move(fitted.plan), target_.options.warm_up, pool,
+              records && target_.options.profile, chaining(lasts), lasts && bundles(), listing(),
+              carriers == nullptr ? nullptr : carriers->set(),
+              carriers == nullptr ? nullptr : carriers->weights(), std::move(runners))};
       engines_.add_built(built.executor->plan(), learned,
                          failures.empty()
                              ? ""

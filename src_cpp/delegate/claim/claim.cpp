@@ -95,7 +95,11 @@ Extract extract(const TfLiteContext& context, const Options& options, const Sess
     const int number = static_cast<int>(i);
     const bool has_output =
         std::count(ids.outputs.begin(), ids.outputs.end(), pair->second.output) > 0;
-    std::string reason = carry(model, ids.nodes, extract.graph, number, pair->second);
+    const std::vector<int>& awaited = extract.awaited;
+    const bool is_awaited =
+        std::count(awaited.begin(), awaited.end(), pair->second.input) > 0;  // by the host
+    std::string reason = is_awaited ? "the shapes of nodes follow from its input"
+                                    : carry(model, ids.nodes, extract.graph, number, pair->second);
     if (has_output) session.carriers->tell(number, session.graph, std::move(reason));
   }
   if (options.plan.reuse && session.is_main) {

@@ -13,6 +13,8 @@ namespace clgpu::delegate {
 namespace {
 
 // Of a loop: what exceeds them takes long to load, and the device gains little from it.
+// Graphs that run others twice double their nodes at each level, also where nothing is unrolled.
+constexpr std::size_t kMostImported = 65536;
 constexpr std::size_t kMostSteps = 4096;         // nodes of all rounds, and rounds
 constexpr std::size_t kMostRepeated = 64 << 20;  // bytes of weights, which each round packs anew
 
@@ -64,6 +66,7 @@ void Model::inline_graphs(ModelNode& node, const Options& options) {
                       "has a shape that is known only in an inference"});
   }
   Inlining all;
+  imported_ = 0;
   const OrRefusal<std::vector<int>> results = inline_node(node, options, all);
   if (!results) return refuse_it(results.refusal());
   if (results->size() != node.outputs.size())
@@ -173,6 +176,12 @@ OrRefusal<std::vector<int>> Model::inline_graph(int graph, const std::vector<int
 std::optional<Refusal> Model::inline_step(int graph, const CpuNode& recipe, std::vector<int>& ids,
                                           const ModelNode& by, const Options& options,
                                           Inlining& all) {
+  if (++imported_ > kMostImported) {
+    all.is_open = false;
+    return Refusal{Why::kParameter, "",
+                   "its graphs have more than " + std::to_string(kMostImported) +
+                       " nodes, each counted at every place that runs it"};
+  }
   all.is_open = ++all.steps > kMostSteps && all.unrolls;
   if (all.is_open) return kOpen;
   const InnerGraph& inner = graphs_.at(graph);

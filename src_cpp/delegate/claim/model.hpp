@@ -262,6 +262,7 @@ class Model {
   ir::Graph whole_;                      // only tensors: those of the model, by TFLite id
   std::shared_ptr<InnerTensors> inner_;  // the last tensors of whole_
   std::optional<tfl::ModelInMemory> file_;
+  std::size_t imported_ = 0;          // nodes of graphs, read for the current node
   std::map<int, InnerGraph> graphs_;  // that were read, by index
   const TfLiteContext& context_;
   std::set<int> read_;                 // tensors of whole_ that have been read

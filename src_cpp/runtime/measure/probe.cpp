@@ -310,6 +310,11 @@ void pretend_probe(const cl::Device& device, const ProbedDevice& facts) {
   known().pretended.insert_or_assign(&device, facts);
 }
 
+void stop_pretending(const cl::Device& device) {
+  const std::lock_guard<std::mutex> lock(known().mutex);
+  known().pretended.erase(&device);
+}
+
 ProbedDevice probe(cl::Context& context, store::Store& store) {
   const std::string text =
       kernel::assemble(kMmaFile) + kernel::assemble(kHalfFile) + kernel::assemble(kDot8File);

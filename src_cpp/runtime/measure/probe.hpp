@@ -33,5 +33,7 @@ void pretend_chain_groups(std::size_t groups);
 /// Sets the result of `probe` for a device, without running anything; for tests, and for devices
 /// that compute nothing.
 void pretend_probe(const cl::Device& device, const ProbedDevice& facts);
+/// For tests: ends that.
+void stop_pretending(const cl::Device& device);
 
 }  // namespace clgpu::runtime

@@ -12,7 +12,7 @@ Bundles::Bundles(cl::Context& context, const plan::Plan& plan,
     : context_(context), plan_(plan) {
   for (plan::Bundle& bundle :
        plan::find_bundles(plan, local_bytes, uz(context.device().info.local_bytes)))
-    bundles_.push_back({std::move(bundle), {}});
+    bundles_.push_back({std::move(bundle), {}, {}});
 }
 
 BundlesTaken Bundles::taken() const {
@@ -31,7 +31,7 @@ void Bundles::build(store::Store& store, cl::Context::Programs& programs) {
     launch.build_flags = first.build_flags;
     bound.kernel =
         context_.create_kernel({"of a bundle", kernel::bundle_text(bundle), build_options(launch)},
-                               kernel::kBundleEntry, {}, store, &programs);
+                               kernel::kBundleEntry, {}, store, &programs, &bound.first_launch);
     const std::size_t items = context_.max_work_group_size(bound.kernel);
     if (items < bundle.items()) {
       throw Error("the kernel of a bundle of " + first.file + " allows work-groups of " +
@@ -54,12 +54,23 @@ void Bundles::set_buffers(const std::function<cl::cl_mem(int buffer)>& memory) {
   }
 }
 
-std::size_t Bundles::launch(std::size_t step, const cl::QueueHandle& queue) const {
+void Bundles::try_all(store::Store& store, const cl::QueueHandle& queue) const {
+  for (const Bound& bound : bundles_) {
+    const store::Attempt attempt =
+        bound.first_launch ? store::Attempt(store, bound.first_launch->risk) : store::Attempt();
+    launch(uz(bound.bundle.first), queue);
+    cl::check(context_.api().clFinish(queue.get()), "clFinish", "the first run of a bundle");
+    if (bound.first_launch) context_.has_launched(*bound.first_launch);
+  }
+}
+
+std::size_t Bundles::launch(std::size_t step, const cl::QueueHandle& queue, std::size_t end) const {
   const auto found = std::lower_bound(
       bundles_.begin(), bundles_.end(), step,
       [](const Bound& bound, std::size_t at) { return uz(bound.bundle.first) < at; });
   if (found == bundles_.end() || uz(found->bundle.first) != step) return step;
   const kernel::Bundle& bundle = found->bundle.kernel;
+  if (step + bundle.members.size() > end) return step;
   const std::size_t items = bundle.items(), global = bundle.groups() * items;
   cl::check(context_.api().clEnqueueNDRangeKernel(queue.get(), found->kernel.get(), 1, nullptr,
                                                   &global, &items, 0, nullptr, nullptr),

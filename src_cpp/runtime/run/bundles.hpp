@@ -1,7 +1,9 @@
 // Runs neighbouring launches of a plan as one.
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "cl/context.hpp"
@@ -31,14 +33,20 @@ class Bundles {
   /// Sets the kernels' arguments that are buffers: those whose `memory` is not null.
   void set_buffers(const std::function<cl::cl_mem(int buffer)>& memory);
 
-  /// Enqueues the bundle that begins at a run step; returns the step after it, or `step` if none
-  /// begins there. Throws cl::OpenCLError.
-  std::size_t launch(std::size_t step, const cl::QueueHandle& queue) const;
+  /// Runs each kernel once, as an attempt if no process has launched it (cl::FirstLaunch). Throws
+  /// cl::OpenCLError, and store::LeftOut if it has ended an earlier process.
+  void try_all(store::Store& store, const cl::QueueHandle& queue) const;
+
+  /// Enqueues the bundle that begins at a run step, unless it goes beyond the step `end`; returns
+  /// the step after it, or `step` if nothing was enqueued. Throws cl::OpenCLError.
+  std::size_t launch(std::size_t step, const cl::QueueHandle& queue,
+                     std::size_t end = SIZE_MAX) const;
 
  private:
   struct Bound {
     plan::Bundle bundle;
     cl::KernelHandle kernel;
+    std::optional<cl::FirstLaunch> first_launch;
   };
   cl::Context& context_;
   const plan::Plan& plan_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstdint>
 
 #include "base/index.hpp"
 #include "base/sha256.hpp"
@@ -110,6 +111,13 @@ void Chains::set_buffers(const std::function<cl::cl_mem(int buffer)>& memory) {
                 "clSetKernelArg", "'" + plan_.buffers[uz(buffer)].name + "' of a chain");
     }
   }
+}
+
+std::size_t Chains::next(std::size_t step) const {
+  const auto found = std::find_if(chains_.begin(), chains_.end(), [&](const Bound& bound) {
+    return uz(bound.chain.first) >= step;
+  });
+  return found == chains_.end() ? SIZE_MAX : uz(found->chain.first);
 }
 
 std::size_t Chains::launch(std::size_t step, const cl::QueueHandle& queue) {

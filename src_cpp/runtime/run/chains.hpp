@@ -55,6 +55,9 @@ class Chains {
   /// Sets the kernels' arguments that are buffers: those whose `memory` is not null.
   void set_buffers(const std::function<cl::cl_mem(int buffer)>& memory);
 
+  /// The first step of the chain that begins at a run step or behind it; SIZE_MAX: there is none.
+  std::size_t next(std::size_t step) const;
+
   /// Enqueues the chain that begins at a run step; returns the step after it, or `step` if none
   /// begins there. Throws cl::OpenCLError.
   std::size_t launch(std::size_t step, const cl::QueueHandle& queue);

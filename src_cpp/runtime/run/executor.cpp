@@ -429,6 +429,9 @@ bool Executor::is_due(const plan::Step& step) {
       context_->api().clEnqueueReadBuffer(queue_.get(), memory(buffer), cl::CL_TRUE, element * size,
                                           size, value.data(), 0, nullptr, nullptr),
       "clEnqueueReadBuffer", plan_.buffers[uz(buffer)].name);
+  // As kernels compare: -0.0 is 0.
+  const DType storage = plan_.buffers[uz(buffer)].storage;
+  if (storage == DType::kF32 || storage == DType::kF16) value.back() &= 0x7F;
   return std::any_of(value.begin(), value.end(), [](char byte) { return byte != 0; });
 }
 
@@ -465,9 +468,10 @@ void Executor::launch_all(Recording* recording, bool runs_graphs) {
     mover_->before(static_cast<int>(launches_.size()), queue_, mover_->queue(recording), recording);
 }
 
-// Of a step that is in none, the launch of the step. Returns the step after it.
-std::size_t Executor::launch_bundle(std::size_t step) {
-  const std::size_t next = bundles_ == nullptr ? step : bundles_->launch(step, queue_);
+// Of a step that is in none, or in one beyond `end`, the launch of the step. Returns the step after
+// it.
+std::size_t Executor::launch_bundle(std::size_t step, std::size_t end) {
+  const std::size_t next = bundles_ == nullptr ? step : bundles_->launch(step, queue_, end);
   if (next == step) {
     launch(launches_[step]);
     return step + 1;

@@ -193,7 +193,7 @@ class Executor {
   void try_launch(const BoundLaunch& bound, const char* where);
   void launch(const BoundLaunch& bound);
   void launch(const BoundLaunch& bound, const cl::QueueHandle& queue, cl::cl_event* event);
-  std::size_t launch_bundle(std::size_t step);
+  std::size_t launch_bundle(std::size_t step, std::size_t end = SIZE_MAX);
   /// `runs_graphs`: on real inputs. With others, loops may never end, so graphs are left out.
   void launch_all(Recording* recording = nullptr, bool runs_graphs = false);
   bool is_due(const plan::Step& step);

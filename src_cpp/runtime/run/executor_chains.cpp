@@ -107,8 +107,7 @@ void Executor::make_bundles(bool may_run) {
     });
     transfers_.stand_in();
     give_buffers();
-    for (std::size_t i = 0; i < launches_.size(); ++i) bundles_->launch(i, queue_);
-    finish("the first run of bundles");
+    bundles_->try_all(*store_, queue_);
   } catch (const InternalError&) {
     throw;
   } catch (const Error&) {
@@ -182,7 +181,9 @@ void Executor::launch_chained() {
   for (std::size_t i = 0; i < launches_.size();) {
     const std::size_t next = chains_->launch(i, queue_);
     if (next > i) flusher_.launched(queue_);
-    i = next > i ? next : launch_bundle(i);
+    // A chain must begin where it was planned: what it leaves out when one before it has given up
+    // must not run as launches.
+    i = next > i ? next : launch_bundle(i, chains_->next(i));
   }
   chains_->ask(queue_);
 }
