@@ -14,7 +14,7 @@ namespace {
 
 // Of a loop: what exceeds them takes long to load, and the device gains little from it.
 // Graphs that run others twice double their nodes at each level, also where nothing is unrolled.
-constexpr std::size_t kMostImported = 65536;
+constexpr std::size_t kMostImported = 8192;
 constexpr std::size_t kMostSteps = 4096;         // nodes of all rounds, and rounds
 constexpr std::size_t kMostRepeated = 64 << 20;  // bytes of weights, which each round packs anew
 
