@@ -571,7 +571,8 @@ def test_composites_of_other_projects(file, device, rng):
     got = run_interpreter(ours, inputs)
     wanted = run_reference(model, inputs, op_runtime())
     (node,) = [n for n in delegate.explain().nodes if n.op == "STABLEHLO_COMPOSITE"]
+    assert node.claimed, node.reason
     # The group normalisations in these files take differences from themselves, not from a mean.
-    assert node.claimed == ("group_norm" not in file.name), node.reason
+    assert node.reason.startswith("runs as the graph") == ("group_norm" in file.name), node.reason
     for mine, its in zip(got, wanted):
         np.testing.assert_allclose(mine, its, rtol=1e-5, atol=1e-6)
