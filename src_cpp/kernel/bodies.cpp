@@ -171,6 +171,17 @@ void write_body(std::ostringstream& out, const Launch& launch, const std::string
   undefine(out, defined);
 }
 
+std::string literal(const Arg& arg) {
+  if (const auto* number = std::get_if<std::int32_t>(&arg)) {
+    return *number == INT32_MIN ? "(-2147483647 - 1)" : std::to_string(*number);
+  }
+  const float value = std::get<float>(arg);
+  std::uint32_t bits = 0;
+  static_assert(sizeof bits == sizeof value);
+  std::copy_n(reinterpret_cast<const char*>(&value), sizeof bits, reinterpret_cast<char*>(&bits));
+  return "as_float(" + std::to_string(bits) + "u)";
+}
+
 }  // namespace
 
 bool may_be_member(const Launch& launch) {
@@ -233,15 +244,15 @@ std::size_t groups_of(const Launch& launch) {
   return groups;
 }
 
-std::string literal(const Arg& arg) {
-  if (const auto* number = std::get_if<std::int32_t>(&arg)) {
-    return *number == INT32_MIN ? "(-2147483647 - 1)" : std::to_string(*number);
+std::vector<std::string> arguments_of(const Member& member) {
+  std::vector<std::string> texts;
+  std::size_t next = 0;
+  for (const Arg& arg : member.launch->args) {
+    texts.push_back(std::holds_alternative<Operand>(arg)
+                        ? "b" + std::to_string(member.buffers[next++])
+                        : literal(arg));
   }
-  const float value = std::get<float>(arg);
-  std::uint32_t bits = 0;
-  static_assert(sizeof bits == sizeof value);
-  std::copy_n(reinterpret_cast<const char*>(&value), sizeof bits, reinterpret_cast<char*>(&bits));
-  return "as_float(" + std::to_string(bits) + "u)";
+  return texts;
 }
 
 std::string Bodies::key_of(const Launch& launch) {

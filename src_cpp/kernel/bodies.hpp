@@ -66,7 +66,8 @@ class Bodies {
   std::map<std::string, Body> bodies_;
 };
 
-/// An argument that is a number, as OpenCL C.
-std::string literal(const Arg& arg);
+/// The arguments of a member's function, as OpenCL C: numbers, and b0, b1 and so on for the buffers
+/// of the kernel that calls it.
+std::vector<std::string> arguments_of(const Member& member);
 
 }  // namespace clgpu::kernel

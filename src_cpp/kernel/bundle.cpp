@@ -19,17 +19,6 @@ std::string chosen(const std::vector<std::string>& values) {
   return text + values.back() + ")";
 }
 
-std::vector<std::string> arguments_of(const Member& member) {
-  std::vector<std::string> texts;
-  std::size_t next = 0;
-  for (const Arg& arg : member.launch->args) {
-    texts.push_back(std::holds_alternative<Operand>(arg)
-                        ? "b" + std::to_string(member.buffers[next++])
-                        : literal(arg));
-  }
-  return texts;
-}
-
 // The type that a kernel computes with, if its file names it: compilers for CPUs then do not make
 // vectors of its work-items.
 std::string vector_type(const Launch& launch) {

@@ -14,17 +14,10 @@ constexpr const char* kPrelude = "common/chain.cl";
 /// The call of a stage's function, for its work-group `group` and the work-item `item` of it.
 std::string call(const Stage& stage, const Bodies& bodies, const std::string& slot) {
   const Launch& launch = *stage.launch;
-  std::vector<std::string> arguments;
-  std::size_t next = 0;
-  for (const Arg& arg : launch.args) {
-    arguments.push_back(std::holds_alternative<Operand>(arg)
-                            ? "b" + std::to_string(stage.buffers[next++])
-                            : literal(arg));
-  }
   const auto groups = [&](std::size_t axis) {
     return std::to_string(launch.global[axis] / launch.local[axis]);
   };
-  return bodies.call(launch, arguments, groups(0), groups(1),
+  return bodies.call(launch, arguments_of(stage), groups(0), groups(1),
                      "local_memory + " + slot + " * " + std::to_string(stage.local_bytes),
                      "1 + " + slot);
 }
