@@ -77,42 +77,33 @@ std::vector<ProfiledCommand> profiled(const std::vector<CommandTimes>& recorded,
   return result;
 }
 
+// By partition, what its executor tells; an empty value if it has none.
+template <class T>
+std::vector<T> of_executors(const Ledger& ledger, T (runtime::Executor::*tell)() const) {
+  std::vector<T> all;
+  for (const Live& partition : ledger.partitions()) {
+    const auto executor = partition.executor.lock();
+    all.push_back(executor == nullptr ? T{} : ((*executor).*tell)());
+  }
+  return all;
+}
+
 }  // namespace
 
 std::vector<std::vector<runtime::RoadTaken>> roads(const Ledger& ledger) {
-  std::vector<std::vector<runtime::RoadTaken>> roads;
-  for (const Live& partition : ledger.partitions()) {
-    const auto executor = partition.executor.lock();
-    roads.push_back(executor == nullptr ? std::vector<runtime::RoadTaken>{} : executor->roads());
-  }
-  return roads;
+  return of_executors(ledger, &runtime::Executor::roads);
 }
 
 std::vector<runtime::ChainsTaken> chains(const Ledger& ledger) {
-  std::vector<runtime::ChainsTaken> chains;
-  for (const Live& partition : ledger.partitions()) {
-    const auto executor = partition.executor.lock();
-    chains.push_back(executor == nullptr ? runtime::ChainsTaken{} : executor->chains());
-  }
-  return chains;
+  return of_executors(ledger, &runtime::Executor::chains);
 }
 
 std::vector<runtime::BundlesTaken> bundles(const Ledger& ledger) {
-  std::vector<runtime::BundlesTaken> bundles;
-  for (const Live& partition : ledger.partitions()) {
-    const auto executor = partition.executor.lock();
-    bundles.push_back(executor == nullptr ? runtime::BundlesTaken{} : executor->bundles());
-  }
-  return bundles;
+  return of_executors(ledger, &runtime::Executor::bundles);
 }
 
 std::vector<runtime::ListTaken> command_lists(const Ledger& ledger) {
-  std::vector<runtime::ListTaken> lists;
-  for (const Live& partition : ledger.partitions()) {
-    const auto executor = partition.executor.lock();
-    lists.push_back(executor == nullptr ? runtime::ListTaken{} : executor->command_list());
-  }
-  return lists;
+  return of_executors(ledger, &runtime::Executor::command_list);
 }
 
 std::vector<std::optional<Reused>> reused(const Ledger& ledger) {
