@@ -4,6 +4,7 @@
 
 #include "base/index.hpp"
 #include "runtime/run/programs.hpp"
+#include "runtime/run/shared_kernel.hpp"
 
 namespace clgpu::runtime {
 
@@ -32,26 +33,13 @@ void Bundles::build(store::Store& store, cl::Context::Programs& programs) {
     bound.kernel =
         context_.create_kernel({"of a bundle", kernel::bundle_text(bundle), build_options(launch)},
                                kernel::kBundleEntry, {}, store, &programs, &bound.first_launch);
-    const std::size_t items = context_.max_work_group_size(bound.kernel);
-    if (items < bundle.items()) {
-      throw Error("the kernel of a bundle of " + first.file + " allows work-groups of " +
-                  std::to_string(items) + " work-items; it needs " +
-                  std::to_string(bundle.items()));
-    }
+    check_work_group(context_, bound.kernel, bundle.items(), "a bundle of " + first.file);
   }
 }
 
 void Bundles::set_buffers(const std::function<cl::cl_mem(int buffer)>& memory) {
-  for (const Bound& bound : bundles_) {
-    for (std::size_t i = 0; i < bound.bundle.buffers.size(); ++i) {
-      const int buffer = bound.bundle.buffers[i];
-      const cl::cl_mem object = memory(buffer);
-      if (object == nullptr) continue;
-      cl::check(context_.api().clSetKernelArg(bound.kernel.get(), static_cast<cl::cl_uint>(i),
-                                              sizeof object, &object),
-                "clSetKernelArg", "'" + plan_.buffers[uz(buffer)].name + "' of a bundle");
-    }
-  }
+  for (const Bound& bound : bundles_)
+    runtime::set_buffers(context_, bound.kernel, plan_, bound.bundle.buffers, memory, "a bundle");
 }
 
 void Bundles::try_all(store::Store& store, const cl::QueueHandle& queue) const {

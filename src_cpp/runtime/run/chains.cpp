@@ -8,6 +8,7 @@
 #include "base/index.hpp"
 #include "base/sha256.hpp"
 #include "runtime/run/programs.hpp"
+#include "runtime/run/shared_kernel.hpp"
 
 namespace clgpu::runtime {
 namespace {
@@ -82,11 +83,7 @@ void Chains::build(store::Store& store, cl::Context::Programs& programs) {
     bound.kernel = context_.create_kernel({"of a chain", std::move(bound.text), bound.options},
                                           kernel::kChainEntry, {}, store, &programs);
     bound.text.clear();
-    const std::size_t items = context_.max_work_group_size(bound.kernel);
-    if (items < bound.chain.kernel.items) {
-      throw Error("the kernel of a chain allows work-groups of " + std::to_string(items) +
-                  " work-items; it needs " + std::to_string(bound.chain.kernel.items));
-    }
+    check_work_group(context_, bound.kernel, bound.chain.kernel.items, "a chain");
     const auto set = [&](std::size_t index, std::size_t size, const void* value) {
       cl::check(
           api.clSetKernelArg(bound.kernel.get(), static_cast<cl::cl_uint>(index), size, value),
@@ -101,16 +98,8 @@ void Chains::build(store::Store& store, cl::Context::Programs& programs) {
 }
 
 void Chains::set_buffers(const std::function<cl::cl_mem(int buffer)>& memory) {
-  for (const Bound& bound : chains_) {
-    for (std::size_t i = 0; i < bound.chain.buffers.size(); ++i) {
-      const int buffer = bound.chain.buffers[i];
-      const cl::cl_mem object = memory(buffer);
-      if (object == nullptr) continue;
-      cl::check(context_.api().clSetKernelArg(bound.kernel.get(), static_cast<cl::cl_uint>(i),
-                                              sizeof object, &object),
-                "clSetKernelArg", "'" + plan_.buffers[uz(buffer)].name + "' of a chain");
-    }
-  }
+  for (const Bound& bound : chains_)
+    runtime::set_buffers(context_, bound.kernel, plan_, bound.chain.buffers, memory, "a chain");
 }
 
 std::size_t Chains::next(std::size_t step) const {
