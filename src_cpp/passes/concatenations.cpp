@@ -6,7 +6,6 @@
 #include "passes/pass.hpp"
 
 namespace clgpu::passes {
-namespace {}  // namespace
 
 Links::Links(const ir::Graph& graph)
     : readers(ir::readers_of(graph)),
@@ -24,6 +23,13 @@ Links::Links(const ir::Graph& graph)
 
 const ops::ConcatenationAttrs* concatenation_of(const ir::Node& node) {
   return dynamic_cast<const ops::ConcatenationAttrs*>(node.attrs.get());
+}
+
+bool joins_channels(const ir::Graph& graph, int node) {
+  const ir::Node& joined = graph.nodes[uz(node)];
+  const auto* attrs = concatenation_of(joined);
+  return attrs != nullptr && !attrs->new_axis &&
+         attrs->axis == graph.tensor(joined.outputs[0]).shape.rank() - 1;
 }
 
 std::optional<ir::Placement> placement_in(const ir::Graph& graph, int whole, int id,
@@ -63,10 +69,13 @@ std::optional<Slot> slot_of(const ir::Graph& graph, const Links& links, const Su
   return slot;
 }
 
-void remove_concatenations(ir::Graph& graph, Concats concats) {
+void remove_concatenations(ir::Graph& graph, Concats concats, std::int64_t most) {
   if (concats == Concats::kCopyAll) return;
+  const bool parts = most < INT64_MAX;
+  if (parts) split_additions(graph, most);
   const Sums sums = add_before_concatenations(graph);
-  if (concats == Concats::kSplit) split_convolutions(graph, sums);
+  if (concats == Concats::kSplit || parts)
+    split_convolutions(graph, sums, most, concats != Concats::kSplit);
   place_parts(graph, sums);
 }
 

@@ -33,6 +33,9 @@ struct Slot {
 /// Attributes of CONCATENATION and PACK; null for every other node.
 const ops::ConcatenationAttrs* concatenation_of(const ir::Node& node);
 
+/// Whether a node is a concatenation along the last axis.
+bool joins_channels(const ir::Graph& graph, int node);
+
 /// The slot of an input; nullopt if it must be copied.
 std::optional<Slot> slot_of(const ir::Graph& graph, const Links& links, const Sums& sums, int node,
                             int input);
@@ -50,9 +53,14 @@ std::vector<Slot> choose_slots(const ir::Graph& graph, const Sums& sums);
 /// parts.
 Sums add_before_concatenations(ir::Graph& graph);
 
+/// An addition of two concatenations of channels with parts of equal shapes, each of more than
+/// `most` bytes, becomes a concatenation of additions of the parts.
+void split_additions(ir::Graph& graph, std::int64_t most);
+
 /// Convolutions of a concatenation with inputs that would be copied become sums of convolutions:
-/// one for each of these inputs, and one for the others together.
-void split_convolutions(ir::Graph& graph, const Sums& sums);
+/// one for each of these inputs, and one for the others together. Inputs of a concatenation of more
+/// than `most` bytes count as copied; with `only_large`, all others stay.
+void split_convolutions(ir::Graph& graph, const Sums& sums, std::int64_t most, bool only_large);
 
 /// Sets Tensor::placement.
 void place_parts(ir::Graph& graph, const Sums& sums);

@@ -25,8 +25,11 @@ struct Channels {
 
 class Splitter {
  public:
-  Splitter(ir::Graph& graph, const Sums& sums) : graph_(graph), links_(graph), sums_(sums) {
-    for (const Slot& slot : choose_slots(graph, sums)) in_place_.insert(slot.tensors.front());
+  Splitter(ir::Graph& graph, const Sums& sums, std::int64_t most, bool only_large)
+      : graph_(graph), links_(graph), sums_(sums), most_(most), only_large_(only_large) {
+    for (const Slot& slot : choose_slots(graph, sums)) {
+      if (!is_large(slot.node)) in_place_.insert(slot.tensors.front());
+    }
   }
 
   void run() {
@@ -46,12 +49,8 @@ class Splitter {
   }
 
  private:
-  // A concatenation of channels.
-  bool joins_channels(int n) const {
-    const ir::Node& node = graph_.nodes[uz(n)];
-    const auto* attrs = concatenation_of(node);
-    return attrs != nullptr && !attrs->new_axis &&
-           attrs->axis == graph_.tensor(node.outputs[0]).shape.rank() - 1;
+  bool is_large(int n) const {
+    return graph_.tensor(graph_.nodes[uz(n)].outputs[0]).storage_bytes() > most_;
   }
 
   bool has_copies(int n) const {
@@ -64,12 +63,13 @@ class Splitter {
   // Whether a concatenation of channels writes a tensor whose only reader is another concatenation.
   bool is_inner(int id) const {
     const int writer = links_.writers[uz(id)];
-    return writer >= 0 && joins_channels(writer) && links_.readers[uz(id)].size() == 1 &&
+    return writer >= 0 && joins_channels(graph_, writer) && links_.readers[uz(id)].size() == 1 &&
            !links_.is_output[uz(id)] && sums_.count(id) == 0;
   }
 
   bool can_split(int n) const {
-    if (!joins_channels(n) || !has_copies(n)) return false;
+    if (only_large_ && !is_large(n)) return false;
+    if (!joins_channels(graph_, n) || !has_copies(n)) return false;
     const ir::Node& node = graph_.nodes[uz(n)];
     const int whole = node.outputs[0];
     if (links_.is_output[uz(whole)] || links_.known[uz(whole)] || sums_.count(whole) != 0)
@@ -222,6 +222,8 @@ class Splitter {
   ir::Graph& graph_;
   const Links links_;
   const Sums& sums_;
+  const std::int64_t most_;                     // bytes of a concatenation that may be whole
+  const bool only_large_;
   std::set<int> in_place_;                      // inputs of concatenations
   std::vector<std::vector<ir::Node>> instead_;  // of a node
   std::vector<bool> replaced_;
@@ -230,6 +232,8 @@ class Splitter {
 
 }  // namespace
 
-void split_convolutions(ir::Graph& graph, const Sums& sums) { Splitter(graph, sums).run(); }
+void split_convolutions(ir::Graph& graph, const Sums& sums, std::int64_t most, bool only_large) {
+  Splitter(graph, sums, most, only_large).run();
+}
 
 }  // namespace clgpu::passes

@@ -319,6 +319,85 @@ class Streamer {
   int tflite_index_ = -1;
 };
 
+// Cuts what a region reads by rows into bands of `height` of `tallest` rows, right behind the node
+// that writes it, where it is larger than `limit`: then it need not exist as a whole until the
+// region's last step.
+class Cutter {
+ public:
+  Cutter(ir::Graph& graph, std::vector<int>& labels, int region, std::int64_t limit)
+      : graph_(graph), labels_(labels), region_(region), limit_(limit) {}
+
+  void run(int band, int tallest) {
+    const std::vector<int> writers = ir::writers_of(graph_);
+    std::map<int, std::vector<ir::Node>> behind;  // nodes behind a node
+    std::map<int, int> cut;                       // tensor -> what the region reads instead
+    for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
+      if (labels_[n] != region_) continue;
+      for (std::size_t i = 0; i < graph_.nodes[n].inputs.size(); ++i) {
+        const int id = graph_.nodes[n].inputs[i];
+        if (cut.count(id) == 0) {
+          const int writer = id < 0 ? -1 : writers[uz(id)];
+          if (writer < 0 || labels_[uz(writer)] == region_ || !is_cut(graph_.nodes[n], i, writer))
+            continue;
+          const std::int64_t rows = std::int64_t{band} * graph_.tensor(id).shape[1] / tallest;
+          cut[id] = make_bands(id, std::max(1, static_cast<int>(rows)), behind[writer],
+                               graph_.nodes[uz(writer)].tflite_index);
+        }
+        graph_.nodes[n].inputs[i] = cut.at(id);
+      }
+    }
+    insert(behind);
+  }
+
+ private:
+  bool is_cut(const ir::Node& reader, std::size_t input, int writer) const {
+    const ir::Tensor& tensor = graph_.tensor(reader.inputs[input]);
+    if (tensor.storage_bytes() <= limit_ || tensor.shape.rank() != 4) return false;
+    const ir::Node& node = graph_.nodes[uz(writer)];
+    if (node.is_band && ops::joins_rows(node)) return false;  // it consists of bands already
+    const auto need = ops::family_of(reader).rows->need({graph_, reader}, static_cast<int>(input),
+                                                        {0, 1});
+    return need.kind != RowNeed::Kind::kWhole;
+  }
+
+  int make_bands(int id, int band, std::vector<ir::Node>& nodes, int tflite_index) {
+    std::vector<int> parts;
+    const int height = graph_.tensor(id).shape[1];
+    for (int first = 0; first < height; first += band) {
+      const RowRange rows{first, std::min(first + band, height)};
+      graph_.tensors.push_back(rows_like(graph_.tensor(id), rows));
+      parts.push_back(static_cast<int>(graph_.tensors.size()) - 1);
+      nodes.push_back(ops::rows_of(id, rows, parts.back(), false));
+    }
+    graph_.tensors.push_back(rows_like(graph_.tensor(id), {0, height}));
+    const int joined = static_cast<int>(graph_.tensors.size()) - 1;
+    nodes.push_back(ops::concatenation_of(parts, joined, 1));
+    for (ir::Node& node : nodes) {
+      node.is_band = true;
+      node.tflite_index = tflite_index;
+    }
+    return joined;
+  }
+
+  void insert(std::map<int, std::vector<ir::Node>>& behind) {
+    std::vector<ir::Node> nodes;
+    std::vector<int> labels;
+    for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
+      nodes.push_back(std::move(graph_.nodes[n]));
+      labels.push_back(labels_[n]);
+      for (ir::Node& node : behind[static_cast<int>(n)]) nodes.push_back(std::move(node));
+      labels.resize(nodes.size(), -1);
+    }
+    graph_.nodes = std::move(nodes);
+    labels_ = std::move(labels);
+  }
+
+  ir::Graph& graph_;
+  std::vector<int>& labels_;
+  const int region_;
+  const std::int64_t limit_;
+};
+
 // Joins of bands that have no readers any more.
 void remove_joins(ir::Graph& graph) {
   const auto readers = ir::readers_of(graph);
@@ -342,15 +421,18 @@ bool stream_rows(ir::Graph& graph, const std::vector<std::vector<int>>& regions,
   }
   bool changed = false;
   for (std::size_t r = 0; r < regions.size(); ++r) {
-    std::vector<int> nodes;
     int tallest = 0;
     for (std::size_t n = 0; n < labels.size(); ++n) {
       if (labels[n] != static_cast<int>(r)) continue;
-      nodes.push_back(static_cast<int>(n));
       const ir::Shape& shape = graph.tensor(graph.nodes[n].outputs.at(0)).shape;
       if (shape.rank() == 4) tallest = std::max(tallest, shape[1]);
     }
     if (tallest <= band) continue;
+    Cutter(graph, labels, static_cast<int>(r), max_object).run(band, tallest);
+    std::vector<int> nodes;
+    for (std::size_t n = 0; n < labels.size(); ++n) {
+      if (labels[n] == static_cast<int>(r)) nodes.push_back(static_cast<int>(n));
+    }
     changed = Streamer(graph, std::move(nodes), max_object).run(band, labels) || changed;
   }
   if (changed) remove_joins(graph);

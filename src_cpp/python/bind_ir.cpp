@@ -35,6 +35,7 @@ struct Settings {
   passes::PipelineOptions options;
   passes::Concats concats = passes::Concats::kCopy;
   std::int64_t limit = 0;
+  std::int64_t most = INT64_MAX;
   int band = 0;
   float tolerance = 0;
   DeviceInfo device;
@@ -101,6 +102,7 @@ const Choices<Set>& settings() {
                                      "concatenations", word(value));
        }},
       {"limit", [](Settings& s, const py::object& value) { s.limit = value.cast<std::int64_t>(); }},
+      {"most", [](Settings& s, const py::object& value) { s.most = value.cast<std::int64_t>(); }},
       {"band", [](Settings& s, const py::object& value) { s.band = value.cast<int>(); }},
       {"tolerance",
        [](Settings& s, const py::object& value) { s.tolerance = value.cast<float>(); }},
@@ -147,7 +149,7 @@ Choices<Run> all_passes() {
     passes::split_samples(graph, kMost, 0);
   });
   list.emplace_back("remove_concatenations", [](ir::Graph& graph, const Settings& s) {
-    passes::remove_concatenations(graph, s.concats);
+    passes::remove_concatenations(graph, s.concats, s.most);
   });
   list.emplace_back("split_weights", [](ir::Graph& graph, const Settings& s) {
     passes::split_weights(graph, s.limit);
@@ -158,7 +160,7 @@ Choices<Run> all_passes() {
     std::vector<std::vector<int>> regions;
     for (const passes::RowRegion& region : passes::row_regions(graph))
       regions.push_back(region.nodes);
-    passes::stream_rows(graph, regions, s.band);
+    passes::stream_rows(graph, regions, s.band, s.most);
   });
   list.emplace_back("reuse_rows", [](ir::Graph& graph, const Settings& s) {
     passes::reuse_rows(graph, {s.tolerance, s.band}, s.device);

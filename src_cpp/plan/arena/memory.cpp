@@ -238,6 +238,18 @@ std::int64_t lower_bound(const std::vector<Block>& blocks) {
   return *std::max_element(bytes.begin(), bytes.end());
 }
 
+std::vector<Block> blocks_above(std::int64_t bytes, const std::vector<Block>& blocks,
+                                const Layout& layout) {
+  std::vector<std::int64_t> begin(layout.bytes.size());
+  std::exclusive_scan(layout.bytes.begin(), layout.bytes.end(), begin.begin(), std::int64_t{0});
+  std::vector<Block> above;
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    if (begin[uz(layout.objects[i])] + layout.offsets[i] + blocks[i].bytes > bytes)
+      above.push_back(blocks[i]);
+  }
+  return above;
+}
+
 Layout lay_out(const std::vector<Block>& exact, const ObjectLimits& limits) {
   for (const Block& block : exact) CLGPU_CHECK(block.bytes <= limits.max_bytes);
   const std::vector<Block> blocks = limits.size_classes > 0 ? rounded(exact, limits) : exact;
@@ -262,6 +274,9 @@ Layout lay_out(const std::vector<Block>& exact, const ObjectLimits& limits) {
   const int begin = first_step(blocks);
   const std::vector<std::int64_t> live = breadths(blocks, begin);
   attempt("offsets by size", by_size, true);
+  // Of equal blocks the earlier first: then no more of them get a place than are alive at once.
+  attempt("offsets by size and time",
+          sorted(blocks, [](const Block& b) { return std::pair(b.bytes, -b.first); }), true);
   // The blocks of the step with the most bytes first, then those of the next.
   attempt("offsets by breadth",
           sorted(blocks,

@@ -34,6 +34,10 @@ struct Layout {
   std::int64_t total() const;  ///< bytes of all objects
 };
 
+/// The blocks of a layout that would lie above `bytes` if its objects lay one behind the other.
+std::vector<Block> blocks_above(std::int64_t bytes, const std::vector<Block>& blocks,
+                                const Layout& layout);
+
 /// Places blocks so that no two that are alive at the same time overlap.
 ///
 /// Tries several orders of placing and keeps the layout with the fewest bytes; among equals it

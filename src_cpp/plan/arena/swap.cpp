@@ -18,7 +18,10 @@ constexpr std::int64_t kHidden = 16;
 constexpr int kLeads[] = {0, 1, 4, 16};         // maximum number of steps for a copy
 constexpr std::int64_t kOverhead = 256 * 1024;  // bytes copied in the time of starting a move
 constexpr std::size_t kMany = 2000;  // buffers; from here on layout is slow: fewer are tried
-constexpr int kRounds = 8;  // lower goals to try, since a layout needs more than its worst step
+constexpr int kRounds = 12;  // lower goals to try, since a layout needs more than its worst step
+// Lower goals help where few blocks do not fit; else all steps get them.
+constexpr std::size_t kFew = 30;
+constexpr std::int64_t kShare = 4;  // goals are lower by a block's bytes over this
 
 class Swapper {
  public:
@@ -63,18 +66,41 @@ class Swapper {
   // The first solution that fits, or the smallest, with most_lead_ steps for copies.
   Solution search(const std::vector<Tenant>& whole) {
     Solution best{whole, INT64_MAX, 0};
-    const std::int64_t least = floor();
+    find_least();
+    const std::int64_t least = *std::max_element(least_.begin(), least_.end());
     auto goal = static_cast<double>(budget_);
+    goals_.assign(uz(end_) + 2, budget_);
     for (int round = 0; round < kRounds && best.peak > budget_; ++round) {
       tenants_ = whole;
-      const bool reached = cut(std::max(static_cast<std::int64_t>(goal), least));
-      const std::int64_t peak = measure();
-      if (peak < best.peak) best = {tenants_, peak, 0};
-      if (!reached || goal <= static_cast<double>(least)) break;
-      goal = std::min(0.97 * goal, goal - static_cast<double>(peak - budget_) / 2);
+      const bool reached = cut();
+      const Peak peak = measure();
+      if (peak.bytes < best.peak) best = {tenants_, peak.bytes, 0};
+      if (!reached) break;
+      if (peak.over.size() <= kFew && lower(peak.over)) continue;
+      if (goal <= static_cast<double>(least)) break;
+      goal = std::min(0.97 * goal, goal - static_cast<double>(peak.bytes - budget_) / 2);
+      for (std::int64_t& bytes : goals_) bytes = std::min(bytes, static_cast<std::int64_t>(goal));
     }
     for (const Tenant& tenant : best.tenants) best.cost += tenant.cost(kOverhead);
     return best;
+  }
+
+  // Lowers the goals of the fullest steps of these blocks; false if they are as low as possible.
+  bool lower(const std::vector<Block>& over) {
+    bool changed = false;
+    for (const Block& block : over) {
+      std::int64_t fullest = 0;
+      for (int step = block.first; step <= block.last; ++step)
+        fullest = std::max(fullest, live(step));
+      const std::int64_t goal = fullest - block.bytes / kShare;
+      for (int step = block.first; step <= block.last; ++step) {
+        std::int64_t& now = goals_[uz(step + 1)];
+        const std::int64_t next = std::max(goal, least_[uz(step + 1)]);
+        changed = changed || next < now;
+        now = std::min(now, next);
+      }
+    }
+    return changed;
   }
 
   std::int64_t& live(int step) { return live_[uz(step + 1)]; }
@@ -90,7 +116,7 @@ class Swapper {
     for (const Tenant& tenant : tenants_) add_stays(tenant, 1);
   }
 
-  std::int64_t measure() const {
+  Peak measure() const {
     std::vector<Block> blocks;
     std::vector<bool> resident(plan_.buffers.size(), false);
     for (const Tenant& tenant : tenants_) {
@@ -138,27 +164,27 @@ class Swapper {
   }
 
   // How much take_off() reduces the excess of all steps, per byte that it moves.
-  double score(const Tenant& tenant, int step, std::int64_t goal) {
+  double score(const Tenant& tenant, int step) const {
     const std::size_t i = uz(tenant.gap_at(step));
     double relief = 0;
     std::int64_t copies = 0;
     if (tenant.is_weight && !tenant.gaps[0].cut) {
       const Gap gap = cut_gap(tenant, 0, step);
-      relief += excess(tenant.bytes, -1, tenant.uses[0].step - gap.lead_in - 1, goal);
-      relief += excess(tenant.bytes, tenant.uses.back().step + 1, end_, goal);
+      relief += excess(tenant.bytes, -1, tenant.uses[0].step - gap.lead_in - 1);
+      relief += excess(tenant.bytes, tenant.uses.back().step + 1, end_);
       ++copies;
     }
     if (i > 0) {
       const Gap gap = cut_gap(tenant, i, step);
       relief += excess(tenant.bytes, tenant.uses[i - 1].step + gap.lead_out + 1,
-                       tenant.uses[i].step - gap.lead_in - 1, goal);
+                       tenant.uses[i].step - gap.lead_in - 1);
       copies += tenant.is_dirty(i) ? 2 : 1;
     }
     return relief / static_cast<double>(copies * (tenant.bytes + kOverhead));
   }
 
-  // The minimum that the worst step needs, whatever is moved.
-  std::int64_t floor() {
+  // The minimum that each step needs, whatever is moved.
+  void find_least() {
     live_.assign(uz(end_) + 2, 0);
     for (const Tenant& tenant : tenants_) {
       if (tenant.is_fixed) {
@@ -167,15 +193,20 @@ class Swapper {
         for (const Use& use : tenant.uses) live(use.step) += tenant.bytes;
       }
     }
-    return *std::max_element(live_.begin(), live_.end());
+    least_ = live_;
+  }
+
+  // Bytes by which a step exceeds its goal.
+  std::int64_t excess_at(int step) const {
+    return live_[uz(step + 1)] - std::max(goals_[uz(step + 1)], least_[uz(step + 1)]);
   }
 
   // Selects the steps that excess() counts.
-  void find_crowded(std::int64_t goal) {
+  void find_crowded() {
     constexpr std::size_t kMost = 256;
     std::vector<int> all;
     for (int step = -1; step <= end_; ++step) {
-      if (live(step) > goal) all.push_back(step);
+      if (excess_at(step) > 0) all.push_back(step);
     }
     crowded_.clear();
     const std::size_t stride = all.size() / kMost + 1;
@@ -184,43 +215,46 @@ class Swapper {
 
   // The excess over the goal that removing `bytes` from step `first` to `last` saves, summed
   // over the steps: all, or an evenly spaced selection.
-  double excess(std::int64_t bytes, int first, int last, std::int64_t goal) {
+  double excess(std::int64_t bytes, int first, int last) const {
     double sum = 0;
     for (auto step = std::lower_bound(crowded_.begin(), crowded_.end(), first);
          step != crowded_.end() && *step <= last; ++step)
-      sum += static_cast<double>(std::min(live(*step) - goal, bytes));
+      sum += static_cast<double>(std::min(excess_at(*step), bytes));
     return sum;
   }
 
-  // Cuts gaps until no step needs more than the goal; false if nothing is left to cut.
-  bool cut(std::int64_t goal) {
+  // Cuts gaps until no step needs more than its goal; false if nothing is left to cut.
+  bool cut() {
     find_live();
     while (true) {
-      const auto worst = std::max_element(live_.begin(), live_.end());
-      if (*worst <= goal) return true;
-      find_crowded(goal);
-      if (!cut_at(static_cast<int>(worst - live_.begin()) - 1, goal)) return false;
+      int worst = -1;
+      for (int step = -1; step <= end_; ++step) {
+        if (excess_at(step) > excess_at(worst)) worst = step;
+      }
+      if (excess_at(worst) <= 0) return true;
+      find_crowded();
+      if (!cut_at(worst)) return false;
     }
   }
 
   // The same for a single step.
-  bool cut_at(int step, std::int64_t goal) {
+  bool cut_at(int step) {
     std::vector<std::pair<double, std::size_t>> candidates;
     for (std::size_t i = 0; i < tenants_.size(); ++i) {
       const Tenant& tenant = tenants_[i];
       if (tenant.is_fixed || tenant.gap_at(step) < 0) continue;
-      candidates.emplace_back(score(tenant, step, goal), i);
+      candidates.emplace_back(score(tenant, step), i);
     }
     std::stable_sort(candidates.begin(), candidates.end(),
                      [](const auto& x, const auto& y) { return x.first > y.first; });
     for (const auto& candidate : candidates) {
-      if (live(step) <= goal) return true;
+      if (excess_at(step) <= 0) return true;
       Tenant& tenant = tenants_[candidate.second];
       add_stays(tenant, -1);
       take_off(tenant, step);
       add_stays(tenant, 1);
     }
-    return live(step) <= goal;
+    return excess_at(step) <= 0;
   }
 
   // Moves fewer tenants and gives copies more time, as far as that fits; returns the resulting
@@ -232,7 +266,7 @@ class Swapper {
       find_live();
       join(limit);
       widen(limit);
-      const std::int64_t now = measure();
+      const std::int64_t now = measure().bytes;
       if (now <= budget_) return now;
       tenants_ = before;
     }
@@ -295,6 +329,8 @@ class Swapper {
   int most_lead_ = 0;                  // one of kLeads
   std::vector<std::int64_t> traffic_;  // bytes of the operands of each step
   std::vector<std::int64_t> live_;     // bytes on the device at each step, from -1 on
+  std::vector<std::int64_t> goals_;    // ... at most
+  std::vector<std::int64_t> least_;    // ... of which the operands of the step, and what never moves
   std::vector<int> crowded_;
 };
 

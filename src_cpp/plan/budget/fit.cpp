@@ -23,6 +23,7 @@ struct Measures {
   bool swap = false;
   int band = 0;  ///< rows; 0: nothing is computed band by band
   bool stream_weights = false;
+  bool parts = false;  ///< large concatenations exist as their parts only
   bool reuse = false;  ///< not to reduce memory: it needs more
 
   Measures splitting() const {
@@ -38,6 +39,11 @@ struct Measures {
   Measures streaming() const {
     Measures more = *this;
     more.stream_weights = true;
+    return more;
+  }
+  Measures in_parts() const {
+    Measures more = *this;
+    more.parts = true;
     return more;
   }
   Measures reusing() const {
@@ -61,6 +67,9 @@ constexpr std::int64_t kMostNodes = 6000;
 constexpr int kMostSamples = 16;
 constexpr double kLeastFlops = 1e6;
 constexpr std::int64_t kMostPieces = 64;  // of all weights together
+// A budget holds this many tensors that are not divided into parts or bands: some are in use at a
+// time, and small ones leave less of it unused.
+constexpr std::int64_t kWholes = 10;
 
 std::int64_t int64(std::uint64_t bytes) {
   return static_cast<std::int64_t>(std::min(bytes, static_cast<std::uint64_t>(INT64_MAX)));
@@ -147,10 +156,14 @@ class Fitter {
     if (measures.stream_weights)
       piece = std::min(piece, std::max(budget / 4, constant_bytes_ / kMostPieces));
     passes::split_weights(graph, piece);
-    if (measures.band > 0)
-      passes::stream_rows(graph, regions(graph), measures.band, int64(device_.max_object_bytes));
+    std::int64_t whole = INT64_MAX;  // bytes of a tensor that need not be divided
+    if (measures.parts) whole = budget / kWholes;
+    if (measures.band > 0) {
+      passes::stream_rows(graph, regions(graph, measures), measures.band,
+                          std::min(whole, int64(device_.max_object_bytes)));
+    }
     passes::remove_concatenations(
-        graph, measures.split_concatenations ? passes::Concats::kSplit : concatenations());
+        graph, measures.split_concatenations ? passes::Concats::kSplit : concatenations(), whole);
     ir::verify(graph);
     return graph;
   }
@@ -165,21 +178,23 @@ class Fitter {
     return split ? passes::Concats::kSplit : passes::Concats::kCopy;
   }
 
-  // The regions where bands pay: those with large tensors.
-  std::vector<std::vector<int>> regions(const ir::Graph& graph) const {
+  // The regions where bands pay: those with large tensors. Where parts of concatenations divide
+  // tensors, too, only those with the largest.
+  std::vector<std::vector<int>> regions(const ir::Graph& graph, const Measures& measures) const {
+    const std::int64_t share = measures.parts ? 2 : 8;
     const std::vector<passes::RowRegion> all = passes::row_regions(graph);
     std::int64_t largest = 0;
     for (const passes::RowRegion& region : all) largest = std::max(largest, region.largest);
     std::vector<std::vector<int>> chosen;
     for (const passes::RowRegion& region : all) {
-      if (options_.row_band > 0 || region.largest >= largest / 8) chosen.push_back(region.nodes);
+      if (options_.row_band > 0 || region.largest >= largest / share) chosen.push_back(region.nodes);
     }
     return chosen;
   }
 
   // Bands that change anything and whose plans take an acceptable time.
   std::vector<int> bands() const {
-    const std::vector<std::vector<int>> all = regions(graph_);
+    const std::vector<std::vector<int>> all = regions(graph_, kNone);
     std::vector<int> found;
     for (const int band : kBands) {
       std::int64_t nodes = 0;
@@ -223,19 +238,23 @@ class Fitter {
     const Measures moving = kNone.swapping().streaming();
     if (!best && !consider(moving)) consider(moving.splitting());
     const std::vector<int> usable = bands();
-    // Without moves a smaller band costs more, so the search is for the largest band that fits.
-    std::size_t begin = 0, end = usable.size();
-    while (begin < end) {
-      const std::size_t middle = (begin + end) / 2;
-      if (consider(kNone.in_bands(usable[middle]))) {
-        end = middle;
-      } else {
-        begin = middle + 1;
+    for (const Measures& measures : {kNone, kNone.in_parts()}) {
+      // Without moves a smaller band costs more, so the search is for the largest band that fits.
+      std::size_t begin = 0, end = usable.size();
+      while (begin < end) {
+        const std::size_t middle = (begin + end) / 2;
+        if (consider(measures.in_bands(usable[middle]))) {
+          end = middle;
+        } else {
+          begin = middle + 1;
+        }
       }
+      if (end < usable.size()) return best;
     }
     // With moves a smaller band may cost less, since it needs fewer moves.
-    if (end == usable.size()) {
-      for (const int band : usable) consider(moving.in_bands(band));
+    for (const int band : usable) {
+      consider(moving.in_bands(band));
+      consider(moving.in_bands(band).in_parts());
     }
     return best;
   }
@@ -256,6 +275,7 @@ class Fitter {
       const Measures banded = kNone.in_bands(band), moving = banded.swapping().streaming();
       consider(moving);
       consider(moving.splitting());
+      consider(moving.in_parts());
       consider(banded);
     }
     return best;

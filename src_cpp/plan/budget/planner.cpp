@@ -506,21 +506,22 @@ class Planner {
   }
 
   // The peak if these were the arena's blocks, and only these weights were kept.
-  std::int64_t peak_of(const std::vector<Block>& blocks, const std::vector<bool>& resident) {
-    std::int64_t bytes = lay_out(blocks, limits()).total() + plan_.kept_bytes;
+  Peak peak_of(const std::vector<Block>& blocks, const std::vector<bool>& resident) {
+    const Layout layout = lay_out(blocks, limits());
+    std::int64_t others = plan_.kept_bytes;
     std::vector<std::size_t> streamed;
     for (std::size_t i = 0; i < resident.size(); ++i) {
       if (plan_.buffers[i].place != Buffer::Place::kWeights) continue;
       if (resident[i]) {
-        bytes += plan_.buffers[i].bytes;
+        others += plan_.buffers[i].bytes;
       } else {
         streamed.push_back(i);
       }
     }
     for (const std::size_t i : streamed) plan_.buffers[i].place = Buffer::Place::kLoad;
-    bytes = std::max(bytes, load_peak(plan_));
+    const std::int64_t bytes = std::max(layout.total() + others, load_peak(plan_));
     for (const std::size_t i : streamed) plan_.buffers[i].place = Buffer::Place::kWeights;
-    return bytes;
+    return {bytes, blocks_above(options_.memory_budget - others, blocks, layout)};
   }
 
   const ir::Graph& graph_;
