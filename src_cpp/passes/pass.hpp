@@ -194,10 +194,10 @@ enum class Concats {
 };
 
 /// Inputs of concatenations are written in place (Tensor::placement), and additions to
-/// concatenations move into the nodes that write the inputs. Concatenations of channels of more than
-/// `most` bytes, which only convolutions and additions of two of them read, do not exist as a whole:
-/// their readers read the parts, as with kSplit. Relies on dimensions: run after infer_shapes, on a
-/// copy.
+/// concatenations move into the nodes that write the inputs. Concatenations of channels of more
+/// than `most` bytes, which only convolutions and additions of two of them read, do not exist as a
+/// whole: their readers read the parts, as with kSplit. Relies on dimensions: run after
+/// infer_shapes, on a copy.
 void remove_concatenations(ir::Graph& graph, Concats concats, std::int64_t most = INT64_MAX);
 
 }  // namespace clgpu::passes

@@ -222,7 +222,7 @@ class Splitter {
   ir::Graph& graph_;
   const Links links_;
   const Sums& sums_;
-  const std::int64_t most_;                     // bytes of a concatenation that may be whole
+  const std::int64_t most_;  // bytes of a concatenation that may be whole
   const bool only_large_;
   std::set<int> in_place_;                      // inputs of concatenations
   std::vector<std::vector<ir::Node>> instead_;  // of a node

@@ -319,14 +319,14 @@ class Streamer {
   int tflite_index_ = -1;
 };
 
-// Cuts what a region reads by rows into bands of `height` of `tallest` rows, right behind the node
-// that writes it, where it is larger than `limit`: then it need not exist as a whole until the
-// region's last step.
+// Cuts what a region reads by rows, if it has more than `most` bytes, into bands right behind the
+// node that writes it: then it can leave the device, and return, band by band.
 class Cutter {
  public:
-  Cutter(ir::Graph& graph, std::vector<int>& labels, int region, std::int64_t limit)
-      : graph_(graph), labels_(labels), region_(region), limit_(limit) {}
+  Cutter(ir::Graph& graph, std::vector<int>& labels, int region, std::int64_t most)
+      : graph_(graph), labels_(labels), region_(region), most_(most) {}
 
+  // Bands have `band` rows of an image of `tallest` rows, and as much less of lower ones.
   void run(int band, int tallest) {
     const std::vector<int> writers = ir::writers_of(graph_);
     std::map<int, std::vector<ir::Node>> behind;  // nodes behind a node
@@ -335,10 +335,10 @@ class Cutter {
       if (labels_[n] != region_) continue;
       for (std::size_t i = 0; i < graph_.nodes[n].inputs.size(); ++i) {
         const int id = graph_.nodes[n].inputs[i];
+        const int writer = id < 0 ? -1 : writers[uz(id)];
+        if (writer < 0 || labels_[uz(writer)] == region_ || !is_cut(graph_.nodes[n], i, writer))
+          continue;
         if (cut.count(id) == 0) {
-          const int writer = id < 0 ? -1 : writers[uz(id)];
-          if (writer < 0 || labels_[uz(writer)] == region_ || !is_cut(graph_.nodes[n], i, writer))
-            continue;
           const std::int64_t rows = std::int64_t{band} * graph_.tensor(id).shape[1] / tallest;
           cut[id] = make_bands(id, std::max(1, static_cast<int>(rows)), behind[writer],
                                graph_.nodes[uz(writer)].tflite_index);
@@ -352,11 +352,11 @@ class Cutter {
  private:
   bool is_cut(const ir::Node& reader, std::size_t input, int writer) const {
     const ir::Tensor& tensor = graph_.tensor(reader.inputs[input]);
-    if (tensor.storage_bytes() <= limit_ || tensor.shape.rank() != 4) return false;
+    if (tensor.storage_bytes() <= most_ || tensor.shape.rank() != 4) return false;
     const ir::Node& node = graph_.nodes[uz(writer)];
     if (node.is_band && ops::joins_rows(node)) return false;  // it consists of bands already
-    const auto need = ops::family_of(reader).rows->need({graph_, reader}, static_cast<int>(input),
-                                                        {0, 1});
+    const auto need =
+        ops::family_of(reader).rows->need({graph_, reader}, static_cast<int>(input), {0, 1});
     return need.kind != RowNeed::Kind::kWhole;
   }
 
@@ -395,7 +395,7 @@ class Cutter {
   ir::Graph& graph_;
   std::vector<int>& labels_;
   const int region_;
-  const std::int64_t limit_;
+  const std::int64_t most_;
 };
 
 // Joins of bands that have no readers any more.
@@ -413,7 +413,7 @@ void remove_joins(ir::Graph& graph) {
 }  // namespace
 
 bool stream_rows(ir::Graph& graph, const std::vector<std::vector<int>>& regions, int band,
-                 std::int64_t max_object) {
+                 std::int64_t most) {
   CLGPU_CHECK(band >= 1);
   std::vector<int> labels(graph.nodes.size(), -1);
   for (std::size_t r = 0; r < regions.size(); ++r) {
@@ -428,12 +428,12 @@ bool stream_rows(ir::Graph& graph, const std::vector<std::vector<int>>& regions,
       if (shape.rank() == 4) tallest = std::max(tallest, shape[1]);
     }
     if (tallest <= band) continue;
-    Cutter(graph, labels, static_cast<int>(r), max_object).run(band, tallest);
+    Cutter(graph, labels, static_cast<int>(r), most).run(band, tallest);
     std::vector<int> nodes;
     for (std::size_t n = 0; n < labels.size(); ++n) {
       if (labels[n] == static_cast<int>(r)) nodes.push_back(static_cast<int>(n));
     }
-    changed = Streamer(graph, std::move(nodes), max_object).run(band, labels) || changed;
+    changed = Streamer(graph, std::move(nodes), most).run(band, labels) || changed;
   }
   if (changed) remove_joins(graph);
   return changed;

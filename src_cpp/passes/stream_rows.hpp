@@ -28,9 +28,10 @@ std::vector<RowRegion> row_regions(const ir::Graph& graph, RowCut cut = RowCut::
 /// Rewrites regions (indices into graph.nodes; none twice) so that one step computes `band` rows of
 /// the tallest tensors, and proportionally many rows of others. Every row is computed once; rows
 /// that later steps need are kept. Results that are read outside are joined to whole tensors, but
-/// those of more than `max_object` bytes remain bands, which later regions read. Returns whether
-/// anything changed; a region that is no taller than a band does not change.
+/// those of more than `most` bytes remain bands, which later regions read. What a region reads of
+/// other nodes is cut into bands behind the node that writes it if it has more than `most` bytes.
+/// Returns whether anything changed; a region that is no taller than a band does not change.
 bool stream_rows(ir::Graph& graph, const std::vector<std::vector<int>>& regions, int band,
-                 std::int64_t max_object = INT64_MAX);
+                 std::int64_t most = INT64_MAX);
 
 }  // namespace clgpu::passes

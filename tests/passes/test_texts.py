@@ -969,6 +969,42 @@ def test_parts_are_written_where_the_whole_lies():
     assert_stays(before, "remove_concatenations", concatenations="copy_all")
 
 
+def test_large_concatenations_exist_as_their_parts():
+    before = """
+    %0: float32[1, 2, 2, 2]
+    %1: float32[1, 2, 2, 2]
+    %7: float32[1, 1, 1, 4] = const [0, 1, 2, 3]
+    inputs %0, %1
+    %2: float32[1, 2, 2, 2] = unary(%0) {op=abs} op=ABS node=0
+    %3: float32[1, 2, 2, 4] = concatenation(%0, %2) {axis=3} op=CONCATENATION node=1
+    %4: float32[1, 2, 2, 2] = unary(%1) {op=neg} op=NEG node=2
+    %5: float32[1, 2, 2, 4] = concatenation(%1, %4) {axis=3} op=CONCATENATION node=3
+    %6: float32[1, 2, 2, 4] = add(%3, %5) op=ADD node=4
+    %8: float32[1, 2, 2, 1] = conv2d(%6, %7) op=CONV_2D node=5
+    outputs %8
+    """
+    expected = """
+    %0: float32[1, 2, 2, 2]
+    %1: float32[1, 2, 2, 2]
+    %7: float32[1, 1, 1, 4] = const [0, 1, 2, 3]
+    %11: float32[1, 1, 1, 2] = const [0, 1]
+    %13: float32[1, 1, 1, 2] = const [2, 3]
+    inputs %0, %1
+    %2: float32[1, 2, 2, 2] = unary(%0) {op=abs} op=ABS node=0
+    %4: float32[1, 2, 2, 2] = unary(%1) {op=neg} op=NEG node=2
+    %9: float32[1, 2, 2, 2] = add(%0, %1) op=ADD node=4
+    %10: float32[1, 2, 2, 2] = add(%2, %4) op=ADD node=4
+    %12: float32[1, 2, 2, 1] = conv2d(%9, %11, -) op=CONV_2D node=5
+    %8: float32[1, 2, 2, 1] = conv2d(%10, %13, -, %12) op=CONV_2D node=5
+    outputs %8
+    step split_additions applied node=4 into=4
+    step split_convolutions applied node=4 into=5
+    """
+    bytes_of_the_sum = 4 * 16
+    assert_becomes(before, "remove_concatenations", expected, most=bytes_of_the_sum - 1)
+    assert "= add(%3, %5)" in after(before, "remove_concatenations", most=bytes_of_the_sum)
+
+
 def test_weights_are_split_by_output_channels():
     before = """
     %0: float32[1, 4]
@@ -1028,6 +1064,37 @@ def test_chain_is_computed_band_by_band():
     """
     assert_becomes(before, "stream_rows", expected, band=4)
     assert_stays(before, "stream_rows", band=8)
+
+
+def test_large_inputs_of_a_region_are_cut_into_bands():
+    before = """
+    %0: float32[1, 4, 2, 1]
+    %1: int32[1] = const [1]
+    inputs %0
+    %2: float32[1, 4, 2, 1] "y" = reverse(%0, %1) {axes=[1]} op=REVERSE_V2 node=0
+    %3: float32[1, 4, 2, 1] = unary(%0) {op=sqrt} op=SQRT node=1
+    %4: float32[1, 4, 2, 1] "z" = unary(%2) {op=neg} op=NEG node=2
+    %5: float32[1, 4, 2, 1] = unary(%4) {op=abs} op=ABS node=3
+    outputs %3, %5
+    """
+    # They are cut where they are written; nothing else of them has to wait for the region.
+    expected = """
+    %0: float32[1, 4, 2, 1]
+    %1: int32[1] = const [1]
+    inputs %0
+    %2: float32[1, 4, 2, 1] "y" = reverse(%0, %1) {axes=[1]} op=REVERSE_V2 node=0
+    %6: float32[1, 2, 2, 1] "y rows 0:2" = rows(%2) {rows={end=2}} op=ROWS node=0 band
+    %7: float32[1, 2, 2, 1] "y rows 2:4" = rows(%2) {rows={first=2, end=4}} op=ROWS node=0 band
+    %3: float32[1, 4, 2, 1] = unary(%0) {op=sqrt} op=SQRT node=1
+    %9: float32[1, 2, 2, 1] "z rows 0:2" = unary(%6) {op=neg} op=NEG node=2 band
+    %10: float32[1, 2, 2, 1] " rows 0:2" = unary(%9) {op=abs} op=ABS node=3 band
+    %11: float32[1, 2, 2, 1] "z rows 2:4" = unary(%7) {op=neg} op=NEG node=2 band
+    %12: float32[1, 2, 2, 1] " rows 2:4" = unary(%11) {op=abs} op=ABS node=3 band
+    %5: float32[1, 4, 2, 1] = concatenation(%10, %12) {axis=1} op=CONCATENATION node=3 band
+    outputs %3, %5
+    """
+    assert_becomes(before, "stream_rows", expected, band=2, most=31)
+    assert "op=ROWS node=0" not in after(before, "stream_rows", band=2, most=32)
 
 
 # reuse_rows

@@ -330,7 +330,7 @@ class Swapper {
   std::vector<std::int64_t> traffic_;  // bytes of the operands of each step
   std::vector<std::int64_t> live_;     // bytes on the device at each step, from -1 on
   std::vector<std::int64_t> goals_;    // ... at most
-  std::vector<std::int64_t> least_;    // ... of which the operands of the step, and what never moves
+  std::vector<std::int64_t> least_;  // ... of which the operands of the step, and what never moves
   std::vector<int> crowded_;
 };
 

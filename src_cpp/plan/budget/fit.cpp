@@ -187,7 +187,8 @@ class Fitter {
     for (const passes::RowRegion& region : all) largest = std::max(largest, region.largest);
     std::vector<std::vector<int>> chosen;
     for (const passes::RowRegion& region : all) {
-      if (options_.row_band > 0 || region.largest >= largest / share) chosen.push_back(region.nodes);
+      if (options_.row_band > 0 || region.largest >= largest / share)
+        chosen.push_back(region.nodes);
     }
     return chosen;
   }
