@@ -64,6 +64,7 @@ OTHERS = {
     "UNSORTED_SEGMENT_PROD": (3, 0, 1),
     "UNSORTED_SEGMENT_SUM": (3, 0, 1),
     "TFLite_Detection_PostProcess": (3, 0, 4),
+    "Landmarks2TransformMatrix": (1, 0, 1),
     "NON_MAX_SUPPRESSION_V4": (5, 0, 2),
     "NON_MAX_SUPPRESSION_V5": (6, 0, 3),
 }
@@ -77,9 +78,14 @@ OF_ONE = """
 OPERATIONS = sorted({name for family in _core.families() for name in family["ops"]})
 CUSTOMS = {
     "Convolution2DTransposeBias",
+    "Landmarks2TransformMatrix",
+    "LiteRtMaxUnpooling2D",
     "MaxUnpooling2D",
     "MaxPoolingWithArgmax2D",
     "TFLite_Detection_PostProcess",
+    "TransformLandmarks",
+    "TransformTensor",
+    "TransformTensorBilinear",
 }
 MAP = bytes(flexbuffers.Dumps({}))
 REQUIRED = "is absent, which the operation needs"

@@ -120,7 +120,7 @@ def test_each_column_may_have_a_scale(adj_x, adj_y, types, device, rng):
             alone = ModelMaker()
             column = y[c : c + 1] if adj_y else y[:, c : c + 1]
             product(alone, "x", column, Quantization(scale))
-            columns += run_reference(alone.build(), [x])
+            columns += run_reference(alone.build(), [x], "ai_edge_litert")
         expected.append(np.concatenate(columns, -1))
     check(m.build(), inputs, expected, device=device, precision="fp32", reference=False)
 

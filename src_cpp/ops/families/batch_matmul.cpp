@@ -21,8 +21,8 @@ constexpr bool kFloatProduct = true;
 int column_axis(int rank, bool adj_y) { return rank - (adj_y ? 2 : 1); }
 
 /// Refuses unless the reference kernels have integer arithmetic for the operands: int8 by int8 to
-/// int8, or to their sums in int32; int16 by int16 or int8 to int16. With a scale for each column of
-/// y, columns are computed as the reference kernels compute a product with that scale.
+/// int8, or to their sums in int32; int16 by int16 or int8 to int16. With a scale for each column
+/// of y, columns are computed as the reference kernels compute a product with that scale.
 std::optional<Refusal> check_quantized(const tfl::NodeView& node, bool adj_y) {
   const tfl::TensorView x = node.input(kX), y = node.input(kY), dst = node.output(0);
   if (auto refusal = check_type(x, "x", {DType::kI8, DType::kI16})) return refusal;
