@@ -20,10 +20,10 @@
 #include "common/local.cl"
 #include "common/types.cl"
 
-__kernel void landmarks_matrix(__global const SRC_T *src, __global const int *chosen,
-                               __global DST_T *dst, int count, int left, int right, float direction,
-                               float scale_x, float scale_y, float half_x, float half_y, float unit,
-                               float stretch_x, float stretch_y) {
+__kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void landmarks_matrix(
+    __global const SRC_T *src, __global const int *chosen, __global DST_T *dst, int count, int left,
+    int right, float direction, float scale_x, float scale_y, float half_x, float half_y,
+    float unit, float stretch_x, float stretch_y) {
   LOCAL_ARRAY(float4, boxes, WG);  // the least x and y, the greatest x and y
   const int item = get_local_id(0);
   const float rise = LOAD(SRC_T, src, 3 * right + 1) - LOAD(SRC_T, src, 3 * left + 1);
