@@ -101,7 +101,8 @@ def integer_model(case, rng, parts=None, **changes):
     feature = rng.integers(-128, 128, (filters, depth)).astype(np.int8)
     time = rng.integers(-32768, 32768, (filters, memory)).astype(np.int16)
     time = time.astype(changes.get("time_type", np.int16))
-    bias = rng.integers(-(2**20), 2**20, units).astype(np.int32)
+    most = changes.get("bias", 2**20)
+    bias = rng.integers(-most, most, units).astype(np.int32)
     state_type = changes.get("state_type", np.int16)
     inputs = [
         x,
@@ -144,8 +145,8 @@ def rescaled(x, scale):
 
 
 INT8_STATE = {
-    "state_type": np.int8, "time_type": np.int8, "state_zero": 5,
-    "state": 0.15, "time": 0.01, "dst": 0.05,
+    "state_type": np.int8, "time_type": np.int8, "state_zero": 5, "bias": 2**13,
+    "state": 0.15, "time": 0.01, "dst": 0.2,
 }  # fmt: skip
 
 
