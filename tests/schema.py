@@ -55,6 +55,7 @@ _TENSOR_TYPE_OPTIONS = frozenset(
 )  # fmt: skip
 
 NEW_TYPES = {"INT2": 19}  # which the schema of the package does not have yet
+_FLOATS = frozenset(("boundaries",))
 _VECTOR_DTYPES = {1: np.uint8, 4: np.int32, 8: np.int64}  # by bytes per element
 
 
@@ -152,7 +153,7 @@ def _encode(builder: flatbuffers.Builder, module: Any, table: str, name: str, va
     """Return what the generated setter of one field expects for a readable value."""
     start = getattr(module, f"{table}Start{_camel(name)}Vector", None)
     if start is not None:
-        dtype = _VECTOR_DTYPES[start(_ElementSize(), 0)]
+        dtype = _VECTOR_DTYPES[start(_ElementSize(), 0)] if name not in _FLOATS else np.float32
         return builder.CreateNumpyVector(np.asarray(value, dtype).reshape(-1))
     if name in _TENSOR_TYPE_OPTIONS:
         return tensor_type(value)

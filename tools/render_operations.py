@@ -93,6 +93,13 @@ composite runs as the nodes of its decomposition, if the device takes all of the
 """
 
 
+STABLEHLO = """\
+Of the operations of StableHLO the runtimes have kernels for ADD, AND, COMPOSITE, GATHER, MAXIMUM,
+MINIMUM, MULTIPLY, PAD, REDUCE_WINDOW, RNG_BIT_GENERATOR, SCATTER and SHIFT_LEFT. They do not load
+models with any other.\
+"""
+
+
 class Node:
     """What a model of one node is made of."""
 
@@ -176,7 +183,7 @@ _LOG = {"int16": (16 / 32768, 0), "int8": (16 / 256, 127), "uint8": (16 / 256, 2
 UNARY = """ABS CEIL COS ELU EXP FLOOR GELU HARD_SWISH LEAKY_RELU LOCAL_RESPONSE_NORMALIZATION LOG
     LOGICAL_NOT NEG RELU RELU6 RELU_0_TO_1 RELU_N1_TO_1 ROUND RSQRT SIGN SIN SQRT SQUARE"""
 BINARY = """ADD ADD_N ATAN2 BITWISE_XOR DIV FLOOR_DIV FLOOR_MOD LOGICAL_AND LOGICAL_OR MAXIMUM
-    MINIMUM MUL POW RIGHT_SHIFT SQUARED_DIFFERENCE STABLEHLO_ADD STABLEHLO_MAXIMUM
+    MINIMUM MUL POW RIGHT_SHIFT SQUARED_DIFFERENCE STABLEHLO_ADD STABLEHLO_AND STABLEHLO_MAXIMUM
     STABLEHLO_MINIMUM STABLEHLO_MULTIPLY STABLEHLO_SHIFT_LEFT SUB"""
 COMPARISONS = "EQUAL GREATER GREATER_EQUAL LESS LESS_EQUAL NOT_EQUAL"
 SEGMENTS = """SEGMENT_SUM UNSORTED_SEGMENT_MAX UNSORTED_SEGMENT_MIN UNSORTED_SEGMENT_PROD
@@ -258,6 +265,53 @@ def _stablehlo_pad(n: Node) -> Any:
     sizes = {"edge_padding_low": (1, 0), "edge_padding_high": (0, 1), "interior_padding": (1, 0)}
     options = {name: np.array(values, np.int64) for name, values in sizes.items()}
     return n.op("STABLEHLO_PAD", [n.x((4, 8)), n.filled_like()], (8, 9), **options)
+
+
+def _axes(**lists: tuple[int, ...]) -> dict[str, np.ndarray]:
+    return {name: np.array(values, np.int64) for name, values in lists.items()}
+
+
+def _stablehlo_gather(n: Node) -> Any:
+    options = _axes(
+        offset_dims=(1,), collapsed_slice_dims=(0,), start_index_map=(0,), slice_sizes=(1, 8)
+    )
+    indices = n.m.constant(np.array([[0], [2]], np.int32))
+    operands = [n.x((4, 8)), indices]
+    return n.op("STABLEHLO_GATHER", operands, (2, 8), index_vector_dim=1, **options)
+
+
+def _region(n: Node, name: str) -> None:
+    """Graph 1, with one node of two numbers."""
+    graph = n.m.subgraph()
+    pair = [graph.input(x, (), n.dtype, quantization=n.q) for x in "ab"]
+    graph.output(graph.op(name, pair, (), dtype=n.dtype, quantization=n.q))
+
+
+def _stablehlo_scatter(n: Node) -> Any:
+    _region(n, "STABLEHLO_MAXIMUM")
+    options = _axes(
+        update_window_dims=(1,), inserted_window_dims=(0,), scatter_dims_to_operand_dims=(0,)
+    )
+    operands = [n.x((4, 8)), n.m.constant(np.array([[0], [2]], np.int32)), n.x((2, 8))]
+    return n.op("STABLEHLO_SCATTER", operands, (4, 8), index_vector_dim=1,
+                update_computation_subgraph_index=1, **options)  # fmt: skip
+
+
+def _reduce_window(n: Node) -> Any:
+    lists = [n.m.constant(np.array(values, np.int64)) for values in ((2, 3), (1, 1), (1, 1))]
+    function = "ALL" if n.dtype == bool else "ADD"
+    operands = [n.x((4, 8)), n.filled_like(), *lists]
+    return n.op("REDUCE_WINDOW", operands, (3, 6), reduce_function=function)
+
+
+def _stablehlo_reduce_window(n: Node) -> Any:
+    _region(n, "LOGICAL_AND" if n.dtype == bool else "MAXIMUM")
+    options = _axes(
+        window_dimensions=(2, 3), window_strides=(1, 1), window_dilations=(1, 1),
+        base_dilations=(1, 1), padding=(0, 0, 0, 0),
+    )  # fmt: skip
+    operands = [n.x((4, 8)), n.filled_like()]
+    return n.op("STABLEHLO_REDUCE_WINDOW", operands, (3, 6), body_subgraph_index=1, **options)
 
 
 def _strided(n: Node) -> Any:
@@ -469,6 +523,9 @@ NODES: dict[str, Build] = {
     "BITCAST": lambda n: n.op("BITCAST", [n.x()]),
     "BROADCAST_ARGS": _broadcast_args,
     "BROADCAST_TO": lambda n: n.op("BROADCAST_TO", [n.x((1, 1, 4, 8)), n.ints(*SHAPE)], version=2),
+    "BUCKETIZE": lambda n: n.op(
+        "BUCKETIZE", [n.x()], dtype=np.int32, boundaries=np.array([0, 1], np.float32)
+    ),
     "CAST": lambda n: n.op("CAST", [n.x()], dtype=np.float32),
     **{
         name: lambda n, name=name: n.op(name, [n.x()], dtype=np.float32)
@@ -512,6 +569,7 @@ NODES: dict[str, Build] = {
     "RANGE": _range,
     "RANK": lambda n: _measured(n, "RANK", ()),
     "RFFT2D": lambda n: n.op("RFFT2D", [n.x((2, 8)), n.ints(2, 8)], (2, 5), dtype=np.complex64),
+    "REDUCE_WINDOW": _reduce_window,
     "RESHAPE": lambda n: n.op("RESHAPE", [n.x(), n.ints(4, 32)], (4, 32), new_shape=[4, 32]),
     "RESIZE_BILINEAR": lambda n: _resized(n, "RESIZE_BILINEAR"),
     "RESIZE_NEAREST_NEIGHBOR": lambda n: _resized(n, "RESIZE_NEAREST_NEIGHBOR"),
@@ -538,7 +596,10 @@ NODES: dict[str, Build] = {
     "SVDF": _svdf,
     "SQUEEZE": lambda n: n.op("SQUEEZE", [n.x()], (4, 4, 8), squeeze_dims=[0]),
     "STABLEHLO_COMPOSITE": _composite,
+    "STABLEHLO_GATHER": _stablehlo_gather,
     "STABLEHLO_PAD": _stablehlo_pad,
+    "STABLEHLO_REDUCE_WINDOW": _stablehlo_reduce_window,
+    "STABLEHLO_SCATTER": _stablehlo_scatter,
     "STRIDED_SLICE": _strided,
     "TANH": scaled("TANH", _SIGNED),
     "TILE": lambda n: n.op("TILE", [n.x(), n.ints(1, 2, 1, 1)], (1, 8, 4, 8)),
@@ -604,6 +665,8 @@ def page() -> str:
             COMPOSITES,
             "",
             "## On the CPU",
+            "",
+            STABLEHLO,
             "",
             f"{', '.join(others)}.",
             "",

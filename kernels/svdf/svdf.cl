@@ -13,9 +13,9 @@
 //           WG       power of two, 1..256  work-items
 //           SRC_T    float|half|char       element type of src
 //           WF_T     float|half|weight8|char   element type of wf
-//           WT_T     float|half|weight8|short  element type of wt
+//           WT_T     float|half|weight8|short|char  element type of wt
 //           BIAS_T   float|half|int        element type of bias; any without one
-//           STATE_T  float|half|short      element type of before and state
+//           STATE_T  float|half|short|char  element type of before and state
 //           DST_T    float|half|char       element type of dst
 //           ACC_T    float|int             type of sums
 // Numerics  floats: the sums of work-items in order, then in a tree; weight8: sums times a scale; integers
@@ -25,9 +25,10 @@
 #include "common/types.cl"
 #if INTEGER
 #include "common/multiply.cl"
-#define SCALING_PARAMS                                                            \
-  int src_zero, int feature_multiplier, int feature_shift, int result_multiplier, \
+#define SCALING_PARAMS                                                                            \
+  int src_zero, int state_zero, int feature_multiplier, int feature_shift, int result_multiplier, \
       int result_shift, int dst_zero
+#define STATE_MOST (sizeof(STATE_T) == 1 ? 127 : 32767)
 #else
 #define SCALING_PARAMS float feature_scale, float time_scale
 #endif
@@ -70,7 +71,8 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void svdf_step(
     }
     ACC_T product = sum_of_group(part, sums);
 #if INTEGER
-    product = clamp(requantize_int(product, feature_multiplier, feature_shift), -32768, 32767);
+    product = requantize_int(product, feature_multiplier, feature_shift) + state_zero;
+    product = clamp(product, -STATE_MOST - 1, STATE_MOST);
 #else
     product *= feature_scale;
 #endif
@@ -78,7 +80,11 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void svdf_step(
     for (int m = item; m < memory; m += WG) {
       const ACC_T value = m < memory - 1 ? LOAD(STATE_T, before, first + m + 1) : product;
       STORE(STATE_T, state, first + m, value);
+#if INTEGER
+      total += (value - state_zero) * LOAD(WT_T, wt, filter * memory + m);
+#else
       total += value * LOAD(WT_T, wt, filter * memory + m);
+#endif
     }
   }
   total = sum_of_group(total, sums);

@@ -183,6 +183,9 @@ struct Family : ir::OpKind {
   /// How many times the runtimes' kernels pass over memory for it: more than once if a pass makes
   /// one node of several.
   double stock_passes = 1;
+  /// What the runtimes' kernels do wrong with a node ("multiply all sums by 0"), so that
+  /// verification cannot compare with them. Empty if they are right; null: they always are.
+  std::string (*stock_mistake)(const NodeContext&) = nullptr;
 
   /// Beside the kinds with OpKind::weights: its kernels read int8 weights of floats as the floats
   /// they represent, where the runtimes' kernels round the activations to int8.

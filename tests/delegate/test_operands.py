@@ -63,13 +63,16 @@ OTHERS = {
     "UNSORTED_SEGMENT_MIN": (3, 0, 1),
     "UNSORTED_SEGMENT_PROD": (3, 0, 1),
     "UNSORTED_SEGMENT_SUM": (3, 0, 1),
+    "REDUCE_WINDOW": (5, 0, 1),
+    "STABLEHLO_SCATTER": (3, 0, 1),
     "TFLite_Detection_PostProcess": (3, 0, 4),
+    "Landmarks2TransformMatrix": (1, 0, 1),
     "NON_MAX_SUPPRESSION_V4": (5, 0, 2),
     "NON_MAX_SUPPRESSION_V5": (6, 0, 3),
 }
 OF_ONE = """
-    ABS AVERAGE_POOL_2D BITCAST CAST CEIL COMPLEX_ABS COS DENSIFY DEPTH_TO_SPACE DEQUANTIZE ELU
-    EXP FLOOR GELU HARD_SWISH IMAG L2_NORMALIZATION L2_POOL_2D LEAKY_RELU
+    ABS AVERAGE_POOL_2D BITCAST BUCKETIZE CAST CEIL COMPLEX_ABS COS DENSIFY DEPTH_TO_SPACE
+    DEQUANTIZE ELU EXP FLOOR GELU HARD_SWISH IMAG L2_NORMALIZATION L2_POOL_2D LEAKY_RELU
     LOCAL_RESPONSE_NORMALIZATION LOG LOGICAL_NOT LOGISTIC LOG_SOFTMAX MATRIX_DIAG MAX_POOL_2D
     NEG QUANTIZE RANK REAL RELU RELU6 RELU_0_TO_1 RELU_N1_TO_1 ROUND RSQRT SHAPE SIGN SIN
     SOFTMAX SPACE_TO_DEPTH SQRT SQUARE SQUEEZE TANH ZEROS_LIKE
@@ -77,9 +80,14 @@ OF_ONE = """
 OPERATIONS = sorted({name for family in _core.families() for name in family["ops"]})
 CUSTOMS = {
     "Convolution2DTransposeBias",
+    "Landmarks2TransformMatrix",
+    "LiteRtMaxUnpooling2D",
     "MaxUnpooling2D",
     "MaxPoolingWithArgmax2D",
     "TFLite_Detection_PostProcess",
+    "TransformLandmarks",
+    "TransformTensor",
+    "TransformTensorBilinear",
 }
 MAP = bytes(flexbuffers.Dumps({}))
 REQUIRED = "is absent, which the operation needs"
@@ -104,13 +112,23 @@ def reasons(nodes: list[tuple[str, list[int | None], int]]) -> list[str]:
         given = [None if i is None else x for i in inputs]
         version = 2 if name == "BROADCAST_TO" else 1
         shapes = [(1, 2, 2, 1)] * outputs
-        # Runtimes load neither a composite nor this padding without these.
+        # Runtimes do not load these operations without such options.
         if name == "STABLEHLO_COMPOSITE":
             options = {"name": "odml.rms_norm", "composite_attributes": [0]}
         if name == "STABLEHLO_PAD":
             zeros = np.zeros(4, np.int64)
             sizes = ("edge_padding_low", "edge_padding_high", "interior_padding")
             options = dict.fromkeys(sizes, zeros)
+        if name == "STABLEHLO_REDUCE_WINDOW":
+            lists = ("window_dimensions", "window_strides", "window_dilations", "base_dilations")
+            options = {
+                **dict.fromkeys(lists, np.ones(4, np.int64)),
+                "padding": np.zeros(8, np.int64),
+            }
+        if name == "BUCKETIZE":
+            options = {"boundaries": np.zeros(1, np.float32)}
+        if name == "REDUCE_WINDOW":
+            options = {"reduce_function": "ADD"}
         m.output(*add(name, given, shapes, dtype=np.float32, version=version, **options))
     delegate = clgpu_delegate.load()
     interpreter = make_interpreter(op_runtime(), m.build(), [delegate])

@@ -1,4 +1,4 @@
-"""BITWISE_XOR, RIGHT_SHIFT and STABLEHLO_SHIFT_LEFT."""
+"""BITWISE_XOR, RIGHT_SHIFT, STABLEHLO_SHIFT_LEFT and STABLEHLO_AND."""
 
 from __future__ import annotations
 
@@ -56,6 +56,22 @@ def test_shifts_to_the_left(device, rng, dtype):
     check(m.build(), [x, beyond], [np.zeros_like(x)], **options)
 
 
+@pytest.mark.parametrize("dtype", [*TYPES, np.int64, bool])
+def test_and(device, rng, dtype):
+    m = ModelMaker()
+    shape = (3, 5, 7)
+    inputs = [rng.integers(0, 2**62, shape).astype(dtype) for _ in range(2)]
+    if dtype is bool:
+        inputs = [rng.random(shape) < 0.5 for _ in range(2)]
+    operands = [m.input(name, shape, dtype) for name in "ab"]
+    m.output(m.op("STABLEHLO_AND", operands, shape, dtype=dtype))
+    options = {"device": device, "precision": "fp32", "reference": False}
+    check(m.build(), inputs, [inputs[0] & inputs[1]], **options)
+    if op_runtime() == "ai_edge_litert":  # the resolver of reference kernels lacks it
+        (stock,) = run_reference(m.build(), inputs, op_runtime(), "builtin")
+        np.testing.assert_array_equal(stock, inputs[0] & inputs[1])
+
+
 def test_types_are_refused():
     for types, why in (
         ((np.float32, np.float32), "input 0 is float32; supported: int32, int16, int8, uint8"),
@@ -65,3 +81,16 @@ def test_types_are_refused():
         inputs = [m.input(f"x{i}", (3,), dtype) for i, dtype in enumerate(types)]
         m.output(m.op("BITWISE_XOR", inputs, (3,), dtype=types[0]))
         check_refused(m.build(), why)
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype", "reason"),
+    [
+        ("STABLEHLO_AND", np.float32, "input 0 is float32; supported: int64, int32, int16, int8"),
+        ("STABLEHLO_SHIFT_LEFT", np.uint8, "input 0 is uint8; supported: int32, int16, int8"),
+    ],
+)
+def test_types_of_stablehlo_are_refused(name, dtype, reason):
+    m = ModelMaker()
+    m.output(m.op(name, [m.input(i, (3,), dtype) for i in "ab"], (3,), dtype=dtype))
+    check_refused(m.build(), reason)

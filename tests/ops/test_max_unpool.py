@@ -1,4 +1,4 @@
-"""MediaPipe's custom operation MaxUnpooling2D."""
+"""MaxUnpooling2D: of MediaPipe, with places in windows; of LiteRT, with places in images."""
 
 from __future__ import annotations
 
@@ -95,6 +95,36 @@ def test_places_outside_of_the_window_are_ignored(device):
     check(data, [x, places], [expected], device=device, precision="fp32", reference=False)
 
 
+@pytest.mark.parametrize("name", ["MaxUnpooling2D", "LiteRtMaxUnpooling2D"])
+@pytest.mark.parametrize(
+    ("case", "size"),
+    [
+        (Case((2, 2, 4, 3), (2, 2), (2, 3), "VALID"), (4, 11)),
+        (Case((1, 3, 5, 4), (3, 2), (2, 2), "SAME"), (6, 10)),
+    ],
+)
+def test_integer_indices_are_places_in_an_image(name, case, size, device, precision, rng):
+    """Of several values for a place the last one counts; indices outside are ignored."""
+    batches, channels = case.shape[0], case.shape[3]
+    count = size[0] * size[1] * channels
+    src = half_exact(rng.standard_normal(case.shape).astype(np.float32))
+    indices = rng.integers(0, count, case.shape).astype(np.int32)
+    indices[:, 0, 0, :2] = indices[:, 1, 1, :2] = indices[:, 1, 0, :2]
+    indices[:, 0, 1, :2] = [-1, count]
+    expected = np.zeros((batches, count))
+    for (b, *_), value, place in zip(np.ndindex(*case.shape), src.ravel(), indices.ravel()):
+        if 0 <= place < count:
+            expected[b, place] = value
+    shape = (batches, *size, channels)
+    m = ModelMaker()
+    operands = [m.input("x", case.shape), m.input("indices", case.shape, np.int32)]
+    m.output(m.custom(name, operands, shape, options(case)))
+    check(
+        m.build(), [src, indices], [expected.reshape(shape)],
+        device=device, precision=precision, reference=False,
+    )  # fmt: skip
+
+
 def test_missing_parameters_are_refused():
     m = ModelMaker()
     x = m.input("x", (1, 2, 2, 1))
@@ -109,8 +139,8 @@ def test_missing_indices_are_refused():
     check_refused(m.build(), "it has 1 input; the operation takes 2 inputs")
 
 
-def test_integer_indices_are_refused():
+def test_indices_of_another_type_are_refused():
     m = ModelMaker()
-    x, i = m.input("x", (1, 2, 2, 1)), m.input("i", (1, 2, 2, 1), np.int32)
+    x, i = m.input("x", (1, 2, 2, 1)), m.input("i", (1, 2, 2, 1), np.int64)
     m.output(m.custom("MaxUnpooling2D", [x, i], (1, 4, 4, 1), options(CASES[0])))
-    check_refused(m.build(), "the input of indices is int32; supported: float32")
+    check_refused(m.build(), "the input of indices is int64; supported: float32, int32")

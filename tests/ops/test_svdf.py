@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import clgpu_delegate
 from tests.model_maker import ModelMaker, Quantization
-from tests.ops.harness import check_refused
+from tests.ops.harness import check_refused, op_runtime
 from tests.ops.states import check_states
+from tests.runtimes import make_interpreter, run_interpreter
 
 # Batch, depth, units, rank, memory; a dimension longer than a work-group, one of each size 1.
 CASES = [(1, 7, 5, 1, 4), (2, 70, 3, 2, 9), (1, 1, 1, 3, 1), (3, 20, 17, 1, 66)]
@@ -89,7 +91,8 @@ def test_refused_zero_point_of_weights(rng):
     check_refused(m.build(), "weights of features has the scale 0.500000 and the zero point 3")
 
 
-def integer_model(case, rng, **changes):
+def integer_model(case, rng, parts=None, **changes):
+    """Put the arrays and the scales into ``parts``, if that is a dictionary."""
     batch, depth, units, rank, memory = case
     filters = units * rank
     m = ModelMaker()
@@ -97,30 +100,28 @@ def integer_model(case, rng, **changes):
     x = m.input("x", (batch, depth), np.int8, quantization=(scale["x"], -100))
     feature = rng.integers(-128, 128, (filters, depth)).astype(np.int8)
     time = rng.integers(-32768, 32768, (filters, memory)).astype(np.int16)
-    bias = rng.integers(-(2**20), 2**20, units).astype(np.int32)
+    time = time.astype(changes.get("time_type", np.int16))
+    most = changes.get("bias", 2**20)
+    bias = rng.integers(-most, most, units).astype(np.int32)
     state_type = changes.get("state_type", np.int16)
     inputs = [
         x,
         m.constant(feature, quantization=(scale["feature"], changes.get("feature_zero", 0))),
-        m.constant(time.astype(changes.get("time_type", np.int16)), quantization=(scale["time"],)),
+        m.constant(time, quantization=(scale["time"],)),
         m.constant(bias, quantization=(scale["state"] * scale["time"],)),
         m.tensor(
             (batch, filters * memory),
             state_type,
             is_variable=changes.get("is_variable", True),
-            quantization=(scale["state"],),
+            quantization=(scale["state"], changes.get("state_zero", 0)),
         ),
     ]
+    if parts is not None:
+        parts.update(feature=feature, time=time, bias=bias, scale=scale)
     activation = changes.get("activation", "RELU")
     options = {"rank": changes.get("rank", rank), "fused_activation_function": activation}
     m.output(m.op("SVDF", inputs, (batch, units), quantization=(scale["dst"], -128), **options))
     return m.build()
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_integers_equal_the_reference_kernel(case, device, rng):
-    inputs = [[rng.integers(-128, 128, case[:2]).astype(np.int8)] for _ in range(INFERENCES)]
-    check_states(integer_model(case, rng), inputs, None, device=device)
 
 
 def test_integers_of_a_hundred_steps(device, rng):
@@ -129,11 +130,73 @@ def test_integers_of_a_hundred_steps(device, rng):
     check_states(integer_model(case, rng), inputs, None, device=device)
 
 
+def rescaled(x, scale):
+    """The integers times a real number, as gemmlowp's two roundings have it."""
+    fraction, exponent = np.frexp(float(scale))
+    multiplier = int(np.floor(fraction * 2**31 + 0.5))
+    x = x.astype(np.int64) << max(exponent, 0)
+    product = x * multiplier
+    high = (product + np.where(product >= 0, 1 << 30, 1 - (1 << 30))).astype(object)
+    high = np.array([int(h) >> 31 if h >= 0 else -(int(-h) >> 31) for h in high.ravel()], np.int64)
+    high = high.reshape(x.shape)
+    right = max(-exponent, 0)
+    rest = high & ((1 << right) - 1)
+    return (high >> right) + (rest > ((1 << right) - 1 >> 1) + (high < 0))
+
+
+INT8_STATE = {
+    "state_type": np.int8, "time_type": np.int8, "state_zero": 5, "bias": 2**13,
+    "state": 0.15, "time": 0.01, "dst": 0.2,
+}  # fmt: skip
+
+
+def integer_reference(case, inferences, parts, state_zero, most):
+    batch, _, units, rank, memory = case
+    scale = {
+        name: np.float32(parts["scale"][name]) for name in ("x", "feature", "state", "time", "dst")
+    }
+    feature, time = (parts[name].astype(np.int64) for name in ("feature", "time"))
+    state = np.full((batch, units * rank, memory), state_zero)
+    results = []
+    for (x,) in inferences:
+        product = (x.astype(np.int64) + 100) @ feature.T
+        product = rescaled(product, scale["x"] * scale["feature"] / scale["state"]) + state_zero
+        product = np.clip(product, -most - 1, most)
+        state = np.concatenate([state[:, :, 1:], product[:, :, None]], axis=2)
+        total = ((state - state_zero) * time).sum(2).reshape(batch, units, rank).sum(2)
+        total = (total + parts["bias"]).astype(np.int32)
+        result = rescaled(total, scale["state"] * scale["time"] / scale["dst"]) - 128
+        results.append([np.clip(result, -128, 127)])
+    return results
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("state", [np.int16, np.int8])
+def test_integers_equal_the_reference(state, case, device, rng):
+    """The runtimes write beyond a state of int8, which TensorFlow Lite Micro has."""
+    inputs = [[rng.integers(-128, 128, case[:2]).astype(np.int8)] for _ in range(INFERENCES)]
+    is_short = state == np.int16
+    parts = {}
+    data = integer_model(case, rng, parts, **({} if is_short else INT8_STATE))
+    limits = (0, 32767) if is_short else (5, 127)
+    expected = integer_reference(case, inputs, parts, *limits)
+    check_states(data, inputs, expected, device=device, stock=is_short)
+
+
+def test_a_state_of_int8_is_not_verified(device, rng):
+    delegate = clgpu_delegate.load(device=device, verify="first")
+    data = integer_model(CASES[0], rng, **INT8_STATE)
+    run_interpreter(make_interpreter(op_runtime(), data, [delegate]), [np.zeros((1, 7), np.int8)])
+    (check,) = delegate.explain().verification.partitions
+    assert "stock kernels write beyond the state of int8 at node 0 (SVDF)" in check.reason
+
+
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
         ({"state_type": np.int8}, "state is int8; supported: int16"),
-        ({"time_type": np.int8}, "weights of time is int8; supported: int16"),
+        ({"time_type": np.int8}, "state is int16; supported: int8"),
+        ({"time_type": np.int32}, "weights of time is int32; supported: int16, int8"),
         ({"activation": "NONE"}, "the fused activation is 0; supported: 1"),
         ({"feature_zero": 3}, "input 1 has the scale 0.010000 and the zero point 3"),
         ({"is_variable": False}, "the state is not a variable tensor"),

@@ -43,9 +43,15 @@ bool from_record(const std::string& record, Judgement& verdict) {
 }
 
 // Stock kernels compute fused activations that are a range, and silently ignore others.
-void check_activations(const ir::Graph& graph) {
+void check_stock_kernels(const ir::Graph& graph) {
   for (const ir::Node& node : graph.nodes) {
-    for (const auto& inner : node.graphs) check_activations(*inner);
+    for (const auto& inner : node.graphs) check_stock_kernels(*inner);
+    if (const auto mistake = ops::family_of(node).stock_mistake; mistake != nullptr) {
+      const std::string what = mistake(ops::NodeContext(graph, node));
+      if (!what.empty())
+        throw ShadowError("stock kernels " + what + " at node " +
+                          std::to_string(node.tflite_index) + " (" + node.op + ")");
+    }
     const ir::Activation fused = node.epilogue.activation;
     if (fused != ir::Activation::kTanh && fused != ir::Activation::kSignBit) continue;
     if (!ops::as_epilogue(node))  // otherwise the activation is the operation itself
@@ -178,7 +184,7 @@ bool Partition::run_shadow(TfLiteContext& context, bool all) {
   Trust& trust = *trust_;
   const std::set<int> wanted = output_ids();
   try {
-    if (cpu_.shadow == nullptr) check_activations(*original_);
+    if (cpu_.shadow == nullptr) check_stock_kernels(*original_);
     shadow(context).run(context, wanted, all);
     for (const int id : wanted) {
       const TfLiteTensor& tensor = cpu_.shadow->tensor(id);

@@ -1,6 +1,7 @@
 // Family of BATCH_MATMUL: products of matrices in the last two axes, the others broadcast.
 #include "ops/families/batch_matmul.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "ops/products/half_sums.hpp"
@@ -14,10 +15,15 @@ namespace {
 constexpr int kBatchMatmul = 126;
 constexpr int kX = 0, kY = 1;
 constexpr int kBatchAxes = 4;  // a tensor has at most 6 axes
+constexpr bool kFloatProduct = true;
+
+/// Axis of y that the columns of the result have.
+int column_axis(int rank, bool adj_y) { return rank - (adj_y ? 2 : 1); }
 
 /// Refuses unless the reference kernels have integer arithmetic for the operands: int8 by int8 to
-/// int8, or to their sums in int32; int16 by int16 or int8 to int16.
-std::optional<Refusal> check_quantized(const tfl::NodeView& node) {
+/// int8, or to their sums in int32; int16 by int16 or int8 to int16. With a scale for each column
+/// of y, columns are computed as the reference kernels compute a product with that scale.
+std::optional<Refusal> check_quantized(const tfl::NodeView& node, bool adj_y) {
   const tfl::TensorView x = node.input(kX), y = node.input(kY), dst = node.output(0);
   if (auto refusal = check_type(x, "x", {DType::kI8, DType::kI16})) return refusal;
   const bool wide = x.dtype() == DType::kI16;
@@ -29,9 +35,20 @@ std::optional<Refusal> check_quantized(const tfl::NodeView& node) {
     if (auto refusal = check_type(dst, "output", {DType::kI8, DType::kI32})) return refusal;
   }
   if (auto refusal = check_per_tensor(x, "x")) return refusal;
-  // With several scales the runtimes' kernels multiply all sums by 0.
-  if (auto refusal = check_per_tensor(y, "y")) return refusal;
-  if (wide && y.zero_point() != 0)
+  const auto scales = tfl::quantization_of(y);
+  if (scales == nullptr || dst.dtype() == DType::kI32) {
+    if (auto refusal = check_per_tensor(y, "y")) return refusal;
+  } else if (const int axis = column_axis(y.rank(), adj_y);
+             scales->per_axis() && scales->axis != axis) {
+    return Refusal{Why::kQuantization,
+                   "y",
+                   {},
+                   "scales along axis " + std::to_string(scales->axis),
+                   {"axis " + std::to_string(axis) + ", that of the columns"}};
+  }
+  const bool shifted = std::any_of(scales->zero_points.begin(), scales->zero_points.end(),
+                                   [](std::int32_t zero) { return zero != 0; });
+  if (shifted && (wide || scales->per_axis()))
     return Refusal{Why::kQuantization, "y", "has a zero point other than 0"};
   return dst.dtype() == DType::kI32 ? std::nullopt : check_per_tensor(dst, "output");
 }
@@ -42,10 +59,10 @@ OrRefusal<Imported> import(const tfl::NodeView& node) {
   const bool quantized = node.input(kX).is_quantized() || node.output(0).is_quantized();
   const bool int8_weights = !quantized && node.input(kY).is_quantized();
   if (quantized) {
-    if (auto refusal = check_quantized(node)) return *refusal;
+    if (auto refusal = check_quantized(node, params->adj_y)) return *refusal;
   } else if (int8_weights) {
-    const int cols_axis = node.input(kY).rank() - (params->adj_y ? 2 : 1);
-    if (auto refusal = check_dynamic_range(node, {kX, kY, -1, cols_axis})) return *refusal;
+    const int axis = column_axis(node.input(kY).rank(), params->adj_y);
+    if (auto refusal = check_dynamic_range(node, {kX, kY, -1, axis})) return *refusal;
   }
   for (const int i : {kX, kY}) {
     const std::string what = i == kX ? "x" : "y";
@@ -97,10 +114,12 @@ kernel::Candidate make_candidate(const NodeContext& node, const Products& size,
   launch.src(kX).src(kY);
   kernel::Candidate candidate{name, {}, {}};
   if (quantized(node) && !sums) {
-    const double scale = product_scale(x, y, 0, dst, /*float_product=*/true);
+    std::vector<Multiplier> multipliers;
+    for (std::int64_t c = 0; c < (y.quantization->per_axis() ? size.cols : 1); ++c)
+      multipliers.push_back(quantize_multiplier(product_scale(x, y, c, dst, kFloatProduct)));
     const std::int64_t start = words ? size.depth * x.zero_point() * y.zero_point() : 0;
     candidate.scratch.push_back(
-        uniform_channels(quantize_multiplier(scale), size.cols, static_cast<std::int32_t>(start)));
+        constant_channels(multipliers, size.cols, static_cast<std::int32_t>(start)));
     push_channels(launch, node, 0, size.cols);
   }
   if (is_hybrid(node)) {
@@ -226,6 +245,13 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   return list;
 }
 
+/// Their Prepare reads the one scale of y, which is 0 where there are several.
+std::string stock_mistake(const NodeContext& node) {
+  const ir::Tensor& y = node.input(kY);
+  const bool several = quantized(node) && y.is_quantized() && y.quantization->per_axis();
+  return several ? "multiply all sums by 0, as y has several scales," : "";
+}
+
 double flops(const NodeContext& node) {
   const int depth = node.input(kX).shape.back(node.attrs<BatchMatmulAttrs>().adj_x ? 1 : 0);
   return 2.0 * static_cast<double>(node.output(0).shape.elements() * depth);
@@ -247,6 +273,7 @@ const Family kBatchMatmulFamily = [] {
   family.candidates = candidates;
   family.allows_quantized = true;
   family.flops = flops;
+  family.stock_mistake = stock_mistake;
   family.weights.slot = kY;
   family.work_kind = WorkKind::kProduct;
   return family;

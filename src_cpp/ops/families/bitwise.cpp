@@ -1,4 +1,4 @@
-// Family of BITWISE_XOR, RIGHT_SHIFT and STABLEHLO_SHIFT_LEFT.
+// Family of BITWISE_XOR, RIGHT_SHIFT, STABLEHLO_SHIFT_LEFT and STABLEHLO_AND.
 #include "ir/fields.hpp"
 #include "ops/shared/broadcast.hpp"
 #include "ops/shared/row_rules.hpp"
@@ -6,7 +6,7 @@
 namespace clgpu::ops {
 namespace {
 
-constexpr int kXor = 160, kRightShift = 161, kShiftLeft = 207;
+constexpr int kXor = 160, kRightShift = 161, kShiftLeft = 207, kAnd = 176;
 
 struct BitwiseAttrs : ir::Attrs {
   int op = 0;  ///< value of the macro OP in kernels/bitwise/bitwise.cl
@@ -15,20 +15,23 @@ struct BitwiseAttrs : ir::Attrs {
 };
 
 OrRefusal<Imported> import(const tfl::NodeView& node) {
-  const bool left = node.builtin() == kShiftLeft;
+  const int code = node.builtin();
   for (int i = 0; i < 2; ++i) {
-    if (left) {
-      CLGPU_REFUSE_TYPE(node.input(i), "input " + std::to_string(i), DType::kI32, DType::kI16,
-                        DType::kI8);
+    const std::string what = "input " + std::to_string(i);
+    if (code == kAnd) {
+      CLGPU_REFUSE_TYPE(node.input(i), what, DType::kI64, DType::kI32, DType::kI16, DType::kI8,
+                        DType::kU8, DType::kBool);
+    } else if (code == kShiftLeft) {
+      CLGPU_REFUSE_TYPE(node.input(i), what, DType::kI32, DType::kI16, DType::kI8);
+    } else {
+      CLGPU_REFUSE_TYPE(node.input(i), what, DType::kI32, DType::kI16, DType::kI8, DType::kU8);
     }
-    CLGPU_REFUSE_TYPE(node.input(i), "input " + std::to_string(i), DType::kI32, DType::kI16,
-                      DType::kI8, DType::kU8);
   }
   CLGPU_REFUSE_IF(node.input(0).dtype() != node.input(1).dtype(), Why::kOperands, "the inputs",
                   "have different types");
   BitwiseAttrs attrs;
-  attrs.op = node.builtin() == kXor ? 0 : left ? 2 : 1;
-  attrs.broadcasts = !left;
+  attrs.op = code == kXor ? 0 : code == kRightShift ? 1 : code == kShiftLeft ? 2 : 3;
+  attrs.broadcasts = code == kXor || code == kRightShift;
   return Imported{share(attrs), {}};
 }
 
@@ -59,7 +62,8 @@ const Family kBitwiseFamily = [] {
   family.attrs = ir::attrs_type<BitwiseAttrs>();
   family.builtins = {{kXor, "BITWISE_XOR", 2},
                      {kRightShift, "RIGHT_SHIFT", 2},
-                     {kShiftLeft, "STABLEHLO_SHIFT_LEFT", 2}};
+                     {kShiftLeft, "STABLEHLO_SHIFT_LEFT", 2},
+                     {kAnd, "STABLEHLO_AND", 2}};
   family.import = import;
   family.infer = infer;
   family.candidates = candidates;

@@ -1,4 +1,6 @@
-// Family of MediaPipe's MaxUnpooling2D: puts values back where MaxPoolingWithArgmax2D found them.
+// Family of MaxUnpooling2D: puts values back where a pooling has found them. The operation of
+// MediaPipe has float indices, places within windows; that of TensorFlow Lite and LiteRT has int32
+// indices, places within an image.
 #include <algorithm>
 
 #include "ops/shared/custom_pool.hpp"
@@ -8,14 +10,16 @@ namespace {
 
 OrRefusal<Imported> import(const tfl::NodeView& node) {
   CLGPU_REFUSE_TYPE(node.input(0), "input", DType::kF32);
-  CLGPU_REFUSE_TYPE(node.input(1), "the input of indices", DType::kF32);
+  CLGPU_REFUSE_TYPE(node.input(1), "the input of indices", DType::kF32, DType::kI32);
   CLGPU_REFUSE_RANK(node.input(0), "input", 4, 4);
   CLGPU_REFUSE_RANK(node.input(1), "the input of indices", 4, 4);
-  // MediaPipe ignores padding and activation of this operation.
+  // All of them ignore the activation, and MediaPipe the padding.
   auto pool = read_custom_pool(node);
   if (!pool) return pool.refusal();
   return Imported{share(pool->attrs), {}};
 }
+
+bool has_places_of_images(const NodeContext& node) { return node.input(1).dtype == DType::kI32; }
 
 ir::Shapes infer(const NodeContext& node) {
   const auto& attrs = node.attrs<CustomPoolAttrs>();
@@ -24,7 +28,14 @@ ir::Shapes infer(const NodeContext& node) {
     throw ShapeError("values " + src.str() + " and indices " + node.input(1).shape.str() +
                      " differ in shape");
   }
-  return {ir::Shape{src[0], src[1] * attrs.filter_h, src[2] * attrs.filter_w, src[3]}};
+  if (!has_places_of_images(node))
+    return {ir::Shape{src[0], src[1] * attrs.filter_h, src[2] * attrs.filter_w, src[3]}};
+  const bool same = attrs.padding == 1;
+  const auto side = [&](int in, int filter, int stride) {
+    return same ? in * stride : (in - 1) * stride + filter;
+  };
+  return {ir::Shape{src[0], side(src[1], attrs.filter_h, attrs.stride_h),
+                    side(src[2], attrs.filter_w, attrs.stride_w), src[3]}};
 }
 
 /// Elements by which windows extend beyond the top or left edge; positive only if strides are
@@ -33,7 +44,27 @@ int overhang(int in, int filter, int stride) {
   return std::max(0, ((in - 1) * stride + filter - in * filter) / 2);
 }
 
+/// Of the values for a place the last one counts, so the greatest position among them is kept.
+kernel::Candidate scatter(const NodeContext& node) {
+  const ir::Tensor &src = node.input(0), &dst = node.output(0);
+  const std::int64_t count = src.shape.elements(), places = dst.shape.elements();
+  const auto launch_of = [&](const char* entry, std::int64_t items) {
+    kernel::Launch launch("max_unpool/scatter.cl", entry);
+    launch.type("SRC_T", src.storage).type("DST_T", dst.storage);
+    launch.range({uz(items)}, {kElementwiseGroup});
+    return launch;
+  };
+  auto clear = launch_of("max_unpool_clear", places);
+  clear.scratch_out(0).i32(places);
+  auto mark = launch_of("max_unpool_mark", count);
+  mark.src(1).scratch_inout(0).i32(count).i32(count / src.shape[0]).i32(places / src.shape[0]);
+  auto take = launch_of("max_unpool_take", places);
+  take.src(0).scratch_in(0).dst(0).i32(places);
+  return {"scatter", {clear, mark, take}, {{places * 4}}};
+}
+
 std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceInfo&) {
+  if (has_places_of_images(node)) return {scatter(node)};
   const auto& attrs = node.attrs<CustomPoolAttrs>();
   const ir::Shape& src = node.input(0).shape;
   const ir::Shape& dst = node.output(0).shape;
@@ -56,7 +87,8 @@ const Family kMaxUnpoolFamily = [] {
   Family family;
   family.name = "max_unpool";
   family.attrs = ir::attrs_type<CustomPoolAttrs>();
-  family.customs = {{kTfLiteBuiltinCustom, "MaxUnpooling2D", 2}};
+  family.customs = {{kTfLiteBuiltinCustom, "MaxUnpooling2D", 2},
+                    {kTfLiteBuiltinCustom, "LiteRtMaxUnpooling2D", 2}};
   family.import = import;
   family.infer = infer;
   family.candidates = candidates;

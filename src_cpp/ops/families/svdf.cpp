@@ -36,12 +36,13 @@ std::optional<Refusal> check_floats(const tfl::NodeView& node) {
 }
 
 std::optional<Refusal> check_integers(const tfl::NodeView& node, ir::Activation activation) {
-  // With other types the reference kernel reads and writes beyond the tensors.
+  // State and weights of time are int16, or, in models for TensorFlow Lite Micro, int8.
+  const DType type = node.input(kTime).dtype();
   if (auto refusal = check_type(node.input(kFeature), "weights of features", {DType::kI8}))
     return refusal;
-  if (auto refusal = check_type(node.input(kTime), "weights of time", {DType::kI16}))
+  if (auto refusal = check_type(node.input(kTime), "weights of time", {DType::kI16, DType::kI8}))
     return refusal;
-  if (auto refusal = check_type(node.input(kState), "state", {DType::kI16})) return refusal;
+  if (auto refusal = check_type(node.input(kState), "state", {type})) return refusal;
   if (node.has_input(kBias)) {
     if (auto refusal = check_type(node.input(kBias), "bias", {DType::kI32})) return refusal;
   }
@@ -49,7 +50,8 @@ std::optional<Refusal> check_integers(const tfl::NodeView& node, ir::Activation 
     const tfl::TensorView tensor = node.input(slot);
     const std::string what = "input " + std::to_string(slot);
     if (auto refusal = check_per_tensor(tensor, what)) return refusal;
-    if (slot != kSrc && tensor.zero_point() != 0) return wrong_scale(tensor, what, "any", 0);
+    const bool may_shift = slot == kSrc || (slot == kState && type == DType::kI8);
+    if (!may_shift && tensor.zero_point() != 0) return wrong_scale(tensor, what, "any", 0);
   }
   if (auto refusal = check_per_tensor(node.output(kDst), "output 0")) return refusal;
   if (activation != ir::Activation::kRelu) {
@@ -135,7 +137,7 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
       // The reference kernel divides in float.
       const Multiplier product = quantize_multiplier(src.scale() * feature.scale() / state.scale());
       const Multiplier result = quantize_multiplier(state.scale() * time.scale() / dst.scale());
-      launch.i32(src.zero_point()).i32(product.value).i32(product.shift);
+      launch.i32(src.zero_point()).i32(state.zero_point()).i32(product.value).i32(product.shift);
       launch.i32(result.value).i32(result.shift).i32(dst.zero_point());
     } else {
       launch.f32(feature.is_quantized() ? feature.scale() : 1.0F);
@@ -147,6 +149,11 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   auto naive = make("naive", 1);
   naive.form = kernel::Form::kReference;
   return {make("tree", group_of(device.is_cpu() ? 16 : 64, device)), naive};
+}
+
+/// Those of TensorFlow Lite and LiteRT read and write a state of int8 as one of int16.
+std::string stock_mistake(const NodeContext& node) {
+  return node.input(kState).dtype == DType::kI8 ? "write beyond the state of int8" : "";
 }
 
 double flops(const NodeContext& node) {
@@ -169,6 +176,7 @@ const Family kSvdfFamily = [] {
   family.allows_quantized = true;
   family.widens_weights = true;
   family.flops = flops;
+  family.stock_mistake = stock_mistake;
   return family;
 }();
 

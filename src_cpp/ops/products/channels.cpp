@@ -158,11 +158,12 @@ ChannelTable channel_table(const NodeContext& node, const ProductInputs& inputs,
   return {launch, kernel::table(scales), {bytes}, first + 1, pitch, quick, inputs.bias};
 }
 
-kernel::Scratch uniform_channels(const Multiplier& multiplier, std::int64_t channels,
-                                 std::int32_t start) {
+kernel::Scratch constant_channels(const std::vector<Multiplier>& multipliers, std::int64_t channels,
+                                  std::int32_t start) {
   const std::int64_t pitch = round_up(channels, 16);
   std::vector<std::int32_t> rows(uz(kTableRows * pitch), 0);
-  for (std::int64_t o = 0; o < pitch; ++o) {
+  for (std::int64_t o = 0; o < channels; ++o) {
+    const Multiplier& multiplier = multipliers[multipliers.size() == 1 ? 0 : uz(o)];
     rows[uz(o)] = start;
     rows[uz(pitch + o)] = static_cast<std::int32_t>(multiplier.value & 0xFFFFFFFF);
     rows[uz(2 * pitch + o)] = multiplier.shift;

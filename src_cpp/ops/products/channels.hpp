@@ -62,9 +62,10 @@ ChannelTable channel_table(const NodeContext& node, const ProductInputs& inputs,
                            Requantization requantization = Requantization::kShifts,
                            bool as_int8 = false);
 
-/// The same if all `channels` channels have one multiplier and `start` is added to their sums.
-kernel::Scratch uniform_channels(const Multiplier& multiplier, std::int64_t channels,
-                                 std::int32_t start = 0);
+/// The same if `start` is added to the sums of all channels. `multipliers`: one for each of the
+/// `channels` channels, or one for all of them.
+kernel::Scratch constant_channels(const std::vector<Multiplier>& multipliers, std::int64_t channels,
+                                  std::int32_t start = 0);
 
 /// The zero point of a tensor that is read as int8: for uint8, less 128.
 std::int32_t int8_zero_point(const ir::Tensor& tensor);
