@@ -592,7 +592,7 @@ def relative_l2(outputs: Sequence[Array], reference: Sequence[Array]) -> float:
     for got, want in zip(outputs, reference):
         if got.shape != want.shape:
             return math.inf
-        if want.dtype.kind != "f":
+        if want.dtype.kind != "f" and want.dtype.name != "bfloat16":
             errors.append(float(np.mean(got != want)) if want.size else 0.0)
             continue
         known = np.isfinite(want)

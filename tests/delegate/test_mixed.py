@@ -94,6 +94,23 @@ def test_plan_stores_what_it_lists_as_half(device, x):
         assert (report.source, report.half) == ("given", tuple(listed))
 
 
+def test_plan_stores_what_it_lists_as_bfloat16(device, x):
+    """Also numbers beyond half."""
+    content = network(scale=1e4)
+    none = Loaded(x, content, device=device, precision="mixed")
+    whole = Loaded(x, content, device=device, precision="fp16")
+    mixed = Loaded(x, content, device=device, precision=none.plan("bfloat=0-99"))
+    stored = {t.id for t in mixed.explanation.tensors if t.storage == "bfloat16"}
+    assert stored == set(whole.halves)
+    assert mixed.launches == none.launches
+    assert not np.isfinite(whole.output).all()
+    assert relative_l2(mixed.output, none.output) < 8 * MODEL_L2["fp16"]
+    assert "bf16" in [node.precision for node in mixed.explanation.nodes]
+    report = mixed.explanation.mixed
+    assert report is not None
+    assert report.bfloat == tuple(range(100))
+
+
 def test_plans_of_nothing_and_of_all_are_the_precisions_of_the_whole(device, x):
     floats, halves = (Loaded(x, device=device, precision=p) for p in ("fp32", "fp16"))
     none = Loaded(x, device=device, precision="mixed")
@@ -221,6 +238,7 @@ def test_weights_of_a_plan_are_floats_to_the_hybrid_arithmetic_too(x):
     "text",
     [
         "model=", "model=xyz", "model=00,half=", "model=00,half=3-2", "model=00,half=a",
+        "model=00,bfloat=",
         "model=00,half=1+", "model=00,half=0-9999999", "model=00,error=nan", "model=00,error=0",
         "model=00,error=-1", "model=00,error=1e-3x", "model=00,more=1", "model=00,model=00",
         "model=00,half=99999999",

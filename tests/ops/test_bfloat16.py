@@ -10,9 +10,10 @@ import pytest
 
 import clgpu_delegate
 from tests.model_maker import ModelMaker
-from tests.ops.harness import op_runtime
+from tests.ops.harness import alternatives, op_runtime
 from tests.runtimes import make_interpreter, run_interpreter, run_reference
-from tests.tolerance import assert_close, relative_l2
+from tests.tolerance import BFLOAT_EPS, assert_close, relative_l2
+from tools.render_operations import NODES, Node
 
 ml_dtypes = pytest.importorskip("ml_dtypes", reason="numpy has no bfloat16 of its own")
 pytest.importorskip("ai_edge_litert", reason="tflite_runtime does not know bfloat16")
@@ -213,3 +214,53 @@ def test_halves_that_cast_widens_stay_halves(device, rng):
     assert "float16" in [t.storage for t in delegate.explain().tensors]
     want = x.astype(np.float64) @ weights.astype(np.float64).T + np.arange(64)
     assert_close(got, want, "fp32", 128)
+
+
+# Their results have steps, or numbers that rounding takes out of their domain.
+STEPS = [
+    "ARG_MAX", "ARG_MIN", "BITCAST", "CEIL", "FLOOR", "FLOOR_DIV", "FLOOR_MOD",
+    "NON_MAX_SUPPRESSION_V4", "NON_MAX_SUPPRESSION_V5", "POW", "QUANTIZE", "RANGE", "ROUND", "SIGN",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", sorted(set(NODES) - set(STEPS)))
+def test_every_kernel_reads_and_writes_floats_that_are_stored_as_bfloat16(device, rng, name):
+    node = Node("float32")
+    result = NODES[name](node)
+    node.m.output(*(result if isinstance(result, tuple) else [result]))
+    model = node.m.build()
+
+    def loaded(**options: Any) -> tuple[Any, Any]:
+        delegate = clgpu_delegate.load(
+            device=device, warm_up=False, half_io=True, share_memory=False, **options
+        )
+        return delegate, make_interpreter(op_runtime(), model, [delegate])
+
+    delegate, interpreter = loaded(precision="mixed")
+    mixed = delegate.explain().mixed
+    if mixed is None or not delegate.explain().claimed:
+        pytest.skip("the device does not take it as float32")
+    inputs = []
+    for detail in interpreter.get_input_details():
+        x = rng.uniform(0.1, 1, detail["shape"]).astype(BF16).astype(np.float32)
+        inputs.append(x.astype(detail["dtype"]))
+    stock = run_reference(model, inputs, op_runtime())
+    plan = f"model={mixed.model},bfloat=0-999"
+
+    def checked(**engines: str) -> clgpu_delegate.Explanation:
+        delegate, interpreter = loaded(precision=plan, engines=engines)
+        got = run_interpreter(interpreter, inputs)
+        explanation = delegate.explain()
+        broken = [note for note in explanation.notes if "does not work on this device" in note]
+        assert not broken, broken[0]
+        for mine, its in zip(got, stock):
+            if its.dtype.kind == "f":
+                assert relative_l2(mine, its) < 8 * BFLOAT_EPS, engines
+            elif its.dtype.kind == "c":
+                assert np.abs(mine - its).max() < 8 * BFLOAT_EPS * np.abs(its).max(), engines
+            else:
+                np.testing.assert_array_equal(mine, its)
+        return explanation
+
+    for family, candidate in alternatives(checked()):
+        checked(**{family: f"{candidate}|auto"})
