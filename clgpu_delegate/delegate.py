@@ -297,7 +297,13 @@ class Delegate:
         if self._options.plan is not None:
             return self._options.plan
         text = plan_text(
-            mixed.model, mixed.error, mixed.half, mixed.int8, mixed.tf32, mixed.half_sums
+            mixed.model,
+            mixed.error,
+            mixed.half,
+            mixed.int8,
+            mixed.tf32,
+            mixed.half_sums,
+            mixed.bfloat,
         )
         return native.find_plan(self._native, self._options, text)
 

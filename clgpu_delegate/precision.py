@@ -59,7 +59,8 @@ class PrecisionChange:
 
     kind: str
     """``"results"`` or ``"weights"``, stored as half; ``"int8"``: weights stored as int8;
-    ``"factors"`` of products with TF32; or ``"sums"`` of products in half, whose errors were
+    ``"bfloat"``: results or weights stored as bfloat16; ``"factors"`` of products with TF32; or
+    ``"sums"`` of products in half, whose errors were
     measured together with the rest of the plan only: theirs is infinite."""
 
     tensors: tuple[int, ...]
@@ -143,6 +144,10 @@ class PrecisionPlan(Shown):
     """Nodes whose products are added in half, block by block, as the model counts them; files of
     earlier versions have none."""
 
+    bfloat: tuple[int, ...] = ()
+    """Tensors that are stored as bfloat16, which has the range of float and 8 bits of mantissa;
+    files of earlier versions have none."""
+
     def front(self) -> tuple[PrecisionPoint, ...]:
         """The points that no other point beats in time and error: the Pareto front, fastest first.
 
@@ -158,7 +163,9 @@ class PrecisionPlan(Shown):
     def text(self) -> str:
         """The value of the option `precision`, for hosts in other languages than Python."""
         bound = self.max_error if self.metric == RELATIVE_L2 else None
-        return plan_text(self.model, bound, self.half, self.int8, self.tf32, self.half_sums)
+        return plan_text(
+            self.model, bound, self.half, self.int8, self.tf32, self.half_sums, self.bfloat
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON, which has no infinite numbers: None stands for them."""
@@ -172,7 +179,7 @@ class PrecisionPlan(Shown):
         """Make a plan of what `to_dict` gives; a ValueError that names the field if it is not."""
         if not isinstance(data, Mapping) or data.get("format") != _FORMAT:
             raise ValueError("it is not a plan of precisions")
-        given = {"half_sums": (), **data}
+        given = {"half_sums": (), "bfloat": (), **data}
         del given["format"]
         plan = cls(
             **_checked(cls, given, ""),
@@ -218,6 +225,7 @@ class PrecisionPlan(Shown):
         rest = "" if self.complete else "; the budget ended the search"
         line = (
             f"{self.device}: {len(set(self.half) - set(self.int8))} tensors as half, "
+            f"{len(self.bfloat)} as bfloat16, "
             f"{len(self.int8)} as int8, {len(self.tf32)} nodes with tf32, "
             f"{len(self.half_sums)} with half sums; "
             f"{self.metric} error {self.error:.2g} on {self.held_back} samples that the search did "
@@ -329,6 +337,7 @@ def plan_text(
     int8: Iterable[int],
     tf32: Iterable[int],
     half_sums: Iterable[int] = (),
+    bfloat: Iterable[int] = (),
 ) -> str:
     """The form in which the option `precision` has a plan; ``bound``: of the relative L2 error."""
     items = [f"model={model}"]
@@ -336,6 +345,7 @@ def plan_text(
         items.append(f"error={bound!r}")
     lists = {
         "half": _ranges(half),
+        "bfloat": _ranges(bfloat),
         "int8": _ranges(int8),
         "tf32": _ranges(tf32),
         "sums": _ranges(half_sums),

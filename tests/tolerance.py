@@ -18,6 +18,8 @@ fp16
     such a random error, and so has the stored result; sums are kept in float, so their length adds
     the same error as in fp32. Functions multiply an input's error by their slope: exp by |x|. A
     factor of 8 covers both.
+bf16
+    As fp16, with relative errors up to 2**-8.
 tf32
     Factors may be rounded to 10 bits of mantissa, like half; products and sums are as in fp32.
 
@@ -39,11 +41,12 @@ import numpy as np
 
 FLOAT_EPS = 2.0**-23
 HALF_EPS = 2.0**-11
+BFLOAT_EPS = 2.0**-8
 
 # Whole networks: the L2 norm of the error, relative to that of the stock runtime's output. Where
 # floats are rounded to int8 in the middle of a network ("hybrid"), an error of one unit in the last
 # place flips some of these roundings, each by a 127th of the largest number of its row.
-MODEL_L2 = {"fp32": 1e-5, "fp16": 5e-3, "hybrid": 1e-3}
+MODEL_L2 = {"fp32": 1e-5, "fp16": 5e-3, "bf16": 4e-2, "hybrid": 1e-3}
 
 
 class Tolerance(NamedTuple):
@@ -59,13 +62,15 @@ def tolerance(precision: str, accumulation: int = 1) -> Tolerance:
     Parameters
     ----------
     precision
-        ``"fp32"``, ``"fp16"``, ``"tf32"`` or ``"half_sums"``.
+        ``"fp32"``, ``"fp16"``, ``"bf16"``, ``"tf32"`` or ``"half_sums"``.
     accumulation
         Number of terms of the sums that make up one element; 1 where nothing is summed.
     """
     single = FLOAT_EPS * (24 + 8 * math.sqrt(accumulation))
     if precision == "fp32":
         return Tolerance(2.0**-126, single)
+    if precision == "bf16":
+        return Tolerance(2.0**-126, 8 * BFLOAT_EPS + single)
     if precision == "tf32":
         return Tolerance(2.0**-126, 8 * HALF_EPS + single)
     if precision == "half_sums":

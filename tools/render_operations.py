@@ -17,6 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import tflite
 
@@ -33,7 +34,8 @@ from tests.schema import members  # noqa: E402
 
 PAGE = ROOT / "docs" / "operations.md"
 TYPES = (
-    "float32", "float16", "int64", "int32", "int16", "int8", "uint8", "bool", "complex64",
+    "float32", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8", "uint16",
+    "uint32", "bool", "complex64",
 )  # fmt: skip
 QUANTIZED = ("int16", "int8", "uint8")
 SHAPE = (1, 4, 4, 8)
@@ -46,8 +48,11 @@ What the delegate does with each builtin operation of TensorFlow Lite. The types
 first input of data. int16, int8 and uint8 are quantised integers; where numbers are only moved,
 they need no scale. ABS, ADD, MUL and the comparisons except NOT_EQUAL also take int16 without a
 scale, and FLOOR_DIV and FLOOR_MOD divide the stored values, as the reference kernels do. Arithmetic
-on float16 computes in float and rounds each result to half; it is there where the reference kernels
-have it. Operations without a mark run as kernels on the device.
+on float16 and bfloat16 computes in float and rounds each result once, to nearest even: on float16
+where the reference kernels have it, and on bfloat16 wherever on float16. CAST, FLOOR, GREATER,
+LESS, LOGISTIC, MAXIMUM, MINIMUM, NEG and TANH of bfloat16 equal the reference kernels in every
+element; these have no other functions of it but ATAN2. uint16 and uint32 are moved, and computed
+with where the reference kernels do so. Operations without a mark run as kernels on the device.
 
 Tensors have up to 6 axes. Views, conversions of types, and arithmetic, comparisons and SELECT of
 equal shapes take 8; so does BROADCAST_TO, if at most 6 are left after it has merged neighbours.
@@ -105,7 +110,7 @@ class Node:
 
     def __init__(self, dtype: str) -> None:
         self.m = ModelMaker()
-        self.dtype = np.dtype(dtype)
+        self.dtype = np.dtype(ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype)
         self.q = Quantization(1 / 256, 0) if dtype in QUANTIZED else None
 
     def x(self, shape: tuple[int, ...] = SHAPE) -> int:

@@ -29,9 +29,10 @@ from clgpu_delegate.tflite import inference
 from clgpu_delegate.tflite.inference import Array
 
 Sample = Sequence[Array]
-KINDS = ("results", "weights", "int8", "factors", "sums")
+KINDS = ("results", "weights", "int8", "factors", "sums", "bfloat")
 """What changes: tensors that kernels write or constants that they read become half, weights become
-int8, factors of products are rounded to TF32, products are added in half."""
+int8, factors of products are rounded to TF32, products are added in half, tensors that kernels
+write or constants that they read become bfloat16."""
 
 Metric = Callable[[Sequence[Array], Sequence[Array]], float]
 
@@ -171,6 +172,7 @@ class _Search:
             )
         halves = self._tried("fp16", everything)
         self._halves_run = halves is not None
+        self._floats = floats
         half = [] if halves is None else self._halves(floats, halves)
         changes = self._integers(floats, self._alone)
         if halves is not None and halves.error <= subject.max_error:
@@ -178,9 +180,8 @@ class _Search:
         else:
             rounded = self._tried("tf32", self._alone)
             changes += [*half, *([] if rounded is None else self._rounded(floats, rounded))]
-        saves_time = subject.prefer == "time"
-        self._spend([c for c in changes if (c.gain > 0 if saves_time else c.bytes > 0)])
-        if saves_time:
+        self._spend(self._saving(changes))
+        if subject.prefer == "time":
             self._spend_sums()
         return self._settle(device, [*self._base, *self._best])
 
@@ -221,9 +222,9 @@ class _Search:
         except ClgpuError:
             return None
 
-    def _halves(self, floats: _Whole, halves: _Whole) -> list[Change]:
-        """Half storage: of each kernel's results, and of its weights."""
-        stored = {t.id: t for t in halves.explanation.tensors if t.storage == "float16"}
+    def _halves(self, floats: _Whole, halves: _Whole, storage: str = "float16") -> list[Change]:
+        """Storage in 16 bits: of each kernel's results, and of its weights."""
+        stored = {t.id: t for t in halves.explanation.tensors if t.storage == storage}
         for tensor in floats.explanation.tensors:
             if tensor.storage != "float32":
                 stored.pop(tensor.id, None)
@@ -239,6 +240,7 @@ class _Search:
             for i in left.intersection(ids):
                 if stored[i].constant or i in node.output_ids:
                     kind = "weights" if stored[i].constant else "results"
+                    kind = kind if storage == "float16" else "bfloat"
                     own.setdefault((at, kind), set()).add(i)
                     left.discard(i)
         gains = dict.fromkeys(stored, 0.0)  # what a kernel gains its tensors share by their size
@@ -257,6 +259,25 @@ class _Search:
             )
             for (at, kind), ids in own.items()
         ]
+
+    def _bfloats(self, alone: Sequence[Change]) -> list[Change]:
+        """bfloat16 instead of half, where half does not hold the bound even alone.
+
+        Its range may be the reason: numbers beyond 65504, or below 6e-8. Where it is the number of
+        bits, the error of bfloat16 is larger, and nothing is taken.
+        """
+        over = [c for c in alone if c.kind in ("results", "weights")]
+        ids = {i for c in over if not c.error <= self._subject.max_error for i in c.ids}
+        if not ids:
+            return []
+        whole = self._tried(plan_text(self._model, None, (), (), (), bfloat=ids), self._alone)
+        found = [] if whole is None else self._halves(self._floats, whole, "bfloat16")
+        return self._saving(found)
+
+    def _saving(self, changes: Sequence[Change]) -> list[Change]:
+        """Those that save what the plan is to save."""
+        saves_time = self._subject.prefer == "time"
+        return [c for c in changes if (c.gain > 0 if saves_time else c.bytes > 0)]
 
     def _integers(self, floats: _Whole, numbers: Sequence[int]) -> list[Change]:
         """Weights as int8: a change for each node whose kernels take such weights."""
@@ -293,6 +314,7 @@ class _Search:
         """Take those that hold the bound on the samples of the search, worthiest first."""
         with self._interruptible():
             alone = self._alone_errors(changes)
+            alone += self._alone_errors(self._bfloats(alone))
             orders = [sorted(alone, key=self._worth, reverse=True)]
             if self._subject.prefer == "memory":
                 # What is saved of results at the same moment does not add up, weights always do.
@@ -336,11 +358,11 @@ class _Search:
         each = time.monotonic() - start
         allowed = int((self._end - time.monotonic()) * _ALONE_SHARE / each)
         groups = grouped(changes, max(_LEAST_GROUPS, allowed))
-        measured = []
+        before, measured = self._measured, []
         for done, group in enumerate(groups):
             self._tell(done, len(groups), group, "alone")
             measured.append(self._alone_of(group))
-            self._measured = measured
+            self._measured = [*before, *measured]
         return measured
 
     def _alone_of(self, change: Change) -> Change:
@@ -442,6 +464,7 @@ class _Search:
             int8=tuple(sorted(ids.int8)),
             tf32=tuple(sorted(ids.tf32)),
             half_sums=tuple(sorted(ids.half_sums)),
+            bfloat=tuple(sorted(ids.bfloat)),
             device=device,
             max_error=bound,
             metric=RELATIVE_L2 if metric is None else getattr(metric, "__name__", "metric"),
@@ -472,7 +495,9 @@ class _Search:
     def _text(self, changes: Sequence[Change]) -> str:
         ids = _united(changes)
         bound = self._subject.max_error
-        return plan_text(self._model, bound, ids.half, ids.int8, ids.tf32, ids.half_sums)
+        return plan_text(
+            self._model, bound, ids.half, ids.int8, ids.tf32, ids.half_sums, ids.bfloat
+        )
 
     def _error_of(self, changes: Sequence[Change], numbers: Sequence[int]) -> float:
         measured = self._trial(changes, numbers)
@@ -567,7 +592,7 @@ def relative_l2(outputs: Sequence[Array], reference: Sequence[Array]) -> float:
     for got, want in zip(outputs, reference):
         if got.shape != want.shape:
             return math.inf
-        if want.dtype.kind != "f":
+        if want.dtype.kind != "f" and want.dtype.name != "bfloat16":
             errors.append(float(np.mean(got != want)) if want.size else 0.0)
             continue
         known = np.isfinite(want)
@@ -595,16 +620,23 @@ class _Ids(NamedTuple):
     int8: set[int]
     tf32: set[int]
     half_sums: set[int]
+    bfloat: set[int]
 
     def of(self, kind: str) -> set[int]:
-        own = {"int8": self.int8, "factors": self.tf32, "sums": self.half_sums}
+        own = {
+            "int8": self.int8,
+            "factors": self.tf32,
+            "sums": self.half_sums,
+            "bfloat": self.bfloat,
+        }
         return own.get(kind, self.half)
 
 
 def _united(changes: Iterable[Change]) -> _Ids:
-    ids = _Ids(set(), set(), set(), set())
+    ids = _Ids(set(), set(), set(), set(), set())
     for change in changes:
         ids.of(change.kind).update(change.ids)
+    ids.half.difference_update(ids.bfloat)  # a part of a group in half may hold the bound, too
     return ids
 
 

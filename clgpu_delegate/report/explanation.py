@@ -112,7 +112,9 @@ class Explanation(Shown):
                 taken = {types.get(i, "") for i in node.input_ids}
                 found |= taken & {types.get(i, "") for i in node.output_ids}
         integers = [name for name in _INTEGERS if name in found]
-        floats = [self.precision] if not integers or found & {"float32", "float16"} else []
+        floats = (
+            [self.precision] if not integers or found & {"float32", "float16", "bfloat16"} else []
+        )
         return " and ".join([*floats, *integers])
 
     @property
@@ -179,13 +181,15 @@ class Explanation(Shown):
         assert self.mixed is not None
         halves = sum(t.storage == "float16" for t in self.tensors)
         bytes_ = sum(t.id in self.mixed.int8 and t.storage == "int8" for t in self.tensors)
-        known = bytes_ + sum(t.storage in ("float16", "float32") for t in self.tensors)
+        wide = sum(t.storage == "bfloat16" for t in self.tensors)
+        known = bytes_ + wide + sum(t.storage in ("float16", "float32") for t in self.tensors)
         rounded = sum(node.precision == "tf32" for node in self.nodes)
         added = sum(node.adds_halves for node in self.nodes)
         bound = self.mixed.error
         return (
-            f"plan {self.mixed.source}, {halves} of {known} float tensors as half, {bytes_} "
-            f"as int8, {rounded} nodes with tf32, {added} with half sums"
+            f"plan {self.mixed.source}, {halves} of {known} float tensors as half, "
+            f"{wide} as bfloat16, {bytes_} as int8, {rounded} nodes with tf32, "
+            f"{added} with half sums"
             + ("" if bound is None else f", made for an error of {bound:.2g}")
         )
 

@@ -65,7 +65,8 @@ def _type(op: str, refusal: Mapping[str, Any]) -> str:
     to = "float32" if "float32" in supported else supported[0]
     if has == "float16" and to == "float32":
         return f"convert {what} to float32 with a DEQUANTIZE"
-    if has in ("int32", "int64", "bool", "float32") and to in ("float32", "int32", "int64"):
+    castable = ("int32", "int64", "bool", "float32", "bfloat16", "uint16", "uint32")
+    if has in castable and to in ("float32", "int32", "int64"):
         return f"convert {what} to {to} with a CAST, or use that type in the source model"
     return f"give {what} the type {' or '.join(supported)}"
 

@@ -135,7 +135,7 @@ class Node:
             return ""
         if self.adds_halves:
             return "half"
-        return "float" if self.precision in ("fp32", "fp16", "tf32") else "integer"
+        return "float" if self.precision in ("fp32", "fp16", "bf16", "tf32") else "integer"
 
     @classmethod
     def from_data(cls, entry: Mapping[str, Any]) -> Node:
@@ -230,10 +230,14 @@ class Mixed:
     half_sums: tuple[int, ...] = ()
     """Nodes whose products may be added in half."""
 
+    bfloat: tuple[int, ...] = ()
+    """Tensors that it stores as bfloat16."""
+
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Mixed:
         """Of ``"mixed"`` in `Explanation.to_dict`."""
-        lists = {key: tuple(data.get(key, ())) for key in ("half", "int8", "tf32", "half_sums")}
+        keys = ("half", "bfloat", "int8", "tf32", "half_sums")
+        lists = {key: tuple(data.get(key, ())) for key in keys}
         return cls(**{**data, **lists})
 
 

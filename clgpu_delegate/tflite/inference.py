@@ -102,7 +102,7 @@ def _random_input(rng: np.random.Generator, detail: dict[str, Any]) -> Array:
     shape, dtype = tuple(int(size) for size in detail["shape"]), np.dtype(detail["dtype"])
     value: Array
     try:
-        if dtype.kind == "f":
+        if dtype.kind == "f" or dtype.name == "bfloat16":
             value = rng.standard_normal(shape)
         elif dtype.kind in "iu" and detail["quantization"][0] != 0:
             limits = np.iinfo(dtype)

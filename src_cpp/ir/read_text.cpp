@@ -4,6 +4,7 @@
 #include <limits>
 #include <map>
 
+#include "base/bfloat.hpp"
 #include "base/half.hpp"
 #include "base/join.hpp"
 #include "ir/fields.hpp"
@@ -17,8 +18,9 @@ constexpr int kMostTensors = 1'000'000;
 constexpr std::int64_t kMostElements = 1 << 28;  // of a constant
 constexpr int kDeepest = 8;                      // depth of nested values, and of nested graphs
 
-constexpr DType kTypes[] = {DType::kF32, DType::kF16, DType::kI64,  DType::kI32, DType::kI16,
-                            DType::kI8,  DType::kU8,  DType::kBool, DType::kC64};
+constexpr DType kTypes[] = {DType::kF32, DType::kF16,  DType::kI64, DType::kI32,
+                            DType::kI16, DType::kI8,   DType::kU8,  DType::kBool,
+                            DType::kC64, DType::kBF16, DType::kU16, DType::kU32};
 
 bool is_of_word(char c) {
   return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
@@ -352,13 +354,21 @@ class Reader {
         const std::uint16_t value = float_to_half(number_of(scalar()));
         return append(bytes, &value, sizeof value);
       }
+      case DType::kBF16: {
+        const std::uint16_t value = float_to_bfloat(number_of(scalar()));
+        return append(bytes, &value, sizeof value);
+      }
       case DType::kI64:
       case DType::kC64:  // its bits
         return append_integer<std::int64_t>(bytes);
       case DType::kI32:
         return append_integer<std::int32_t>(bytes);
+      case DType::kU32:
+        return append_integer<std::uint32_t>(bytes);
       case DType::kI16:
         return append_integer<std::int16_t>(bytes);
+      case DType::kU16:
+        return append_integer<std::uint16_t>(bytes);
       case DType::kI8:
         return append_integer<std::int8_t>(bytes);
       case DType::kU8:

@@ -19,7 +19,7 @@ struct Constant {
   DType dtype = DType::kF32;  ///< type of the bytes; may differ from the tensor's storage
   std::shared_ptr<const std::vector<std::uint8_t>> owner;  ///< keeps `data` alive if owned
 
-  /// Whether it consists of floats or halves that half storage can hold, except for rounding.
+  /// Whether it consists of floats that half storage can hold, except for rounding.
   bool fits_half() const;
 };
 

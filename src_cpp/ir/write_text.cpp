@@ -2,6 +2,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "base/bfloat.hpp"
 #include "base/half.hpp"
 #include "base/index.hpp"
 #include "base/join.hpp"
@@ -64,13 +65,22 @@ std::string element_text(const Constant& constant, std::size_t i) {
       const float value = half_to_float(bits);
       return float_to_half(value) == bits ? text_of(value) : "";
     }
+    case DType::kBF16: {
+      const auto bits = element<std::uint16_t>(constant, i);
+      const float value = bfloat_to_float(bits);
+      return float_to_bfloat(value) == bits ? text_of(value) : "";
+    }
     case DType::kI64:
     case DType::kC64:  // its bits
       return std::to_string(element<std::int64_t>(constant, i));
     case DType::kI32:
       return std::to_string(element<std::int32_t>(constant, i));
+    case DType::kU32:
+      return std::to_string(element<std::uint32_t>(constant, i));
     case DType::kI16:
       return std::to_string(element<std::int16_t>(constant, i));
+    case DType::kU16:
+      return std::to_string(element<std::uint16_t>(constant, i));
     case DType::kI8:
       return std::to_string(element<std::int8_t>(constant, i));
     case DType::kU8:

@@ -273,7 +273,8 @@ std::string Bodies::text(bool named_barriers) {
   const std::string functions = assemble(kFunctions);
   std::ostringstream out;
   out << functions;
-  const std::set<std::string> types = names_of(assemble(kTypes)).symbols;
+  std::set<std::string> types = names_of(assemble(kTypes)).symbols;
+  types.insert(cl_name(DType::kBF16));  // of common/more_types.cl, whose functions are not shared
   int number = 0;
   for (auto& [key, body] : bodies_) {
     body.function = "stage" + std::to_string(number++);

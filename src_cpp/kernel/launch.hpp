@@ -55,17 +55,23 @@ struct Launch {
   bool predicated = false;
   /// Not a launch: the host runs the graphs of the node (ir::Node::graphs), and there is no kernel.
   bool runs_graphs = false;
+  /// An element type is one of kernels/common/more_types.cl, which then stands before the file.
+  bool has_more_types = false;
 
   Launch& macro(const char* name, std::int64_t value) {
     macros.emplace_back(name, std::to_string(value));
     return *this;
   }
   Launch& macro(const char* name, std::string value) {
+    has_more_types = has_more_types || value == cl_name(DType::kBF16);
     macros.emplace_back(name, std::move(value));
     return *this;
   }
   /// Macro that names the element type of a buffer parameter ("float", "half", "int", ...).
-  Launch& type(const char* name, DType storage) { return macro(name, cl_name(storage)); }
+  Launch& type(const char* name, DType storage) {
+    has_more_types = has_more_types || is_wide_unsigned(storage);
+    return macro(name, cl_name(storage));
+  }
 
   Launch& src(int input) { return arg(Operand{Operand::Kind::kInput, input, false, true}); }
   Launch& dst(int output) { return arg(Operand{Operand::Kind::kOutput, output, true, false}); }

@@ -21,6 +21,8 @@ extern const std::size_t kEmbeddedFileCount;
 
 namespace {
 
+constexpr const char* kMoreTypes = "common/more_types.cl";
+
 std::mutex& override_mutex() {
   static std::mutex mutex;
   return mutex;
@@ -112,11 +114,11 @@ std::string assemble_without(std::set<std::string> files, const std::string& fil
 }
 
 std::string text_of(const Launch& launch, std::set<std::string> without) {
-  if (!launch.predicated) return assemble_without(std::move(without), launch.file);
   std::ostringstream out;
-  expand("common/predicate.cl", without, out);
+  if (launch.has_more_types) expand(kMoreTypes, without, out);
+  if (launch.predicated) expand("common/predicate.cl", without, out);
   expand(launch.file, without, out);
-  return with_predicate(out.str());
+  return launch.predicated ? with_predicate(out.str()) : out.str();
 }
 
 std::string source_digest(const std::string& file) {
@@ -131,6 +133,11 @@ std::string source_digest(const std::string& file) {
   // A text that has been replaced meanwhile must not be stored.
   if (made == override_count()) digests()[file] = digest;
   return digest;
+}
+
+std::string source_digest(const Launch& launch) {
+  const std::string digest = source_digest(launch.file);
+  return launch.has_more_types ? digest + source_digest(kMoreTypes) : digest;
 }
 
 bool any_work_group(const std::string& file, const std::string& entry) {

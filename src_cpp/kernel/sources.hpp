@@ -27,11 +27,14 @@ std::string assemble_without(std::set<std::string> files, const std::string& fil
 
 /// The text of a launch's file, without some of those that it includes. If the launch has a
 /// predicate, the kernels have two more parameters in front, and begin with a look at it
-/// (common/predicate.cl).
+/// (common/predicate.cl). If it has more types, common/more_types.cl stands in front.
 std::string text_of(const Launch& launch, std::set<std::string> without = {});
 
 /// SHA-256, hexadecimal, of assemble(file).
 std::string source_digest(const std::string& file);
+
+/// The same of a launch's file, and of common/more_types.cl if it has more types.
+std::string source_digest(const Launch& launch);
 
 /// Whether a kernel computes the same with any work-group size: kernels that query their work-group
 /// demand its size (reqd_work_group_size). False if the file has no such kernel.

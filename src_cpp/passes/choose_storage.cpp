@@ -48,9 +48,12 @@ void choose_storage(ir::Graph& graph, Precision precision, bool half_io, bool ha
       for (const int id : *ids) outside[uz(root[uz(id)])] = true;
     }
   }
-  const auto is_wanted = [&](const ir::Tensor& tensor) {
-    if (precision != Precision::kMixed) return precision == Precision::kFp16;
-    return plan != nullptr && plan->half.count(tensor.tflite_id) != 0;
+  // Of a large tensor that is stored in 16 bits; float if it is not.
+  const auto wanted = [&](const ir::Tensor& tensor) {
+    if (precision == Precision::kFp16) return DType::kF16;
+    if (precision != Precision::kMixed || plan == nullptr) return DType::kF32;
+    if (plan->bfloat.count(tensor.tflite_id) != 0) return DType::kBF16;
+    return plan->half.count(tensor.tflite_id) != 0 ? DType::kF16 : DType::kF32;
   };
   for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
     ir::Tensor& tensor = graph.tensors[i];
@@ -59,12 +62,21 @@ void choose_storage(ir::Graph& graph, Precision precision, bool half_io, bool ha
       continue;
     if (!tensor.is_constant()) {
       const bool large = half_io || tensor.shape.elements() > kSmallTensor;
-      if ((carried[i] ? half_carried : is_wanted(tensor)) && large) tensor.storage = DType::kF16;
-    } else if (tensor.constant->dtype == DType::kF16) {
-      tensor.storage = DType::kF16;  // a float16-weight model: as precise as the file
-    } else if ((is_wanted(tensor) || half_weights) && tensor.shape.elements() > kSmallConstant &&
-               tensor.constant->fits_half()) {
+      const DType storage = !carried[i] ? wanted(tensor) : half_carried ? DType::kF16 : DType::kF32;
+      if (large) tensor.storage = storage;
+      continue;
+    }
+    const DType stored = tensor.constant->dtype;
+    if (stored == DType::kF16) tensor.storage = DType::kF16;  // as precise as the file
+    if (stored == DType::kF16 || tensor.shape.elements() <= kSmallConstant) continue;
+    // Biases of bfloat16, too, stay floats, as kernels for tensor cores read them.
+    const bool own = stored == DType::kBF16 && tensor.shape.rank() > 1;
+    const DType storage = wanted(tensor);
+    const bool half = storage == DType::kF16 || (half_weights && storage == DType::kF32 && !own);
+    if (half && tensor.constant->fits_half()) {
       tensor.storage = DType::kF16;
+    } else if (storage == DType::kBF16 || own) {
+      tensor.storage = DType::kBF16;
     }
   }
   for (std::size_t i = 0; i < graph.tensors.size(); ++i) {

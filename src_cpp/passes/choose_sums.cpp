@@ -14,6 +14,8 @@ std::string problem_of(const ir::Graph& graph, const ir::Node& node) {
     if (tensor.is_quantized() || ops::has_int8_weights(graph, node))
       return "products of integers are added as they are";
     if (tensor.dtype != DType::kF32 || tensor.storage == DType::kF16) continue;
+    if (!tensor.is_constant() && tensor.storage == DType::kBF16)
+      return "an input is stored as bfloat16";
     if (!tensor.is_constant()) {
       if (!graph.allows_half) return "an input is stored as float";
     } else if (!tensor.constant->fits_half()) {

@@ -1,3 +1,4 @@
+#include "ops/families/cast.hpp"
 #include "ops/families/dequantize.hpp"
 #include "ops/family.hpp"
 #include "passes/pass.hpp"
@@ -8,10 +9,9 @@ void keep_half_constants(ir::Graph& graph) {
   constexpr const char* kPass = "keep_half_constants";
   std::vector<ir::Node> kept;
   for (ir::Node& node : graph.nodes) {
-    const bool half_dequantize = ops::is_half_dequantize(node);
-    if (!half_dequantize || !graph.tensor(node.inputs[0]).is_constant()) {
-      if (half_dequantize)
-        ir::declined(graph, kPass, node.tflite_index, "its input is not a constant");
+    const bool widens = ops::is_half_dequantize(node) || ops::is_half_cast(graph, node);
+    if (!widens || !graph.tensor(node.inputs[0]).is_constant()) {
+      if (widens) ir::declined(graph, kPass, node.tflite_index, "its input is not a constant");
       kept.push_back(std::move(node));
       continue;
     }

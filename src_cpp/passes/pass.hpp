@@ -29,20 +29,23 @@ struct PrecisionPlan {
   std::string model;            ///< its digest (delegate/claim/mixed.hpp)
   std::optional<double> bound;  ///< the relative L2 error of the outputs that the plan was made for
   std::set<int> half;           ///< tensors that are stored as half where kFp16 would do so
+  std::set<int> bfloat;         ///< the same as bfloat16; also where they are among `half`
   std::set<int> int8;           ///< constants that are stored as int8, a scale per output channel
   std::set<int> tf32;           ///< nodes with factors that may be rounded to TF32
   std::set<int> half_sums;      ///< nodes whose products may be added in half
 };
 
 /// Reads the form in which options and the cache have a plan,
-/// "model=0a1b,error=0.001,half=3+7-12,int8=4,tf32=5,sums=5": only the model has to be there.
+/// "model=0a1b,error=0.001,half=3+7-12,bfloat=9,int8=4,tf32=5,sums=5": only the model has to be
+/// there.
 /// Nothing if the text has another form.
 std::optional<PrecisionPlan> read_precision_plan(const std::string& text);
 
 /// "fp32", "fp16", "tf32", "mixed".
 const char* name_of(Precision precision);
 
-/// DEQUANTIZE of a float16 constant is removed: its readers read the half constant directly.
+/// DEQUANTIZE, or CAST to float32, of a constant of float16 or bfloat16 is removed: its readers
+/// read that constant directly.
 void keep_half_constants(ir::Graph& graph);
 
 /// MEAN, SQUARED_DIFFERENCE, RSQRT and so on that normalise each image and channel over the pixels

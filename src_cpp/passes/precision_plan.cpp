@@ -70,6 +70,8 @@ std::optional<PrecisionPlan> read_precision_plan(const std::string& text) {
       is_right = is_right && read_bound(value, plan.bound);
     } else if (key == "half") {
       is_right = is_right && read_indices(value, plan.half);
+    } else if (key == "bfloat") {
+      is_right = is_right && read_indices(value, plan.bfloat);
     } else if (key == "int8") {
       is_right = is_right && read_indices(value, plan.int8);
     } else if (key == "tf32") {

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "base/bfloat.hpp"
 #include "base/half.hpp"
 #include "base/index.hpp"
 #include "ops/shared/common.hpp"
@@ -14,7 +15,8 @@ constexpr float kLargest = 127;  // symmetric: -128 is not used
 
 float element(const ir::Constant& constant, std::size_t i) {
   if (constant.dtype == DType::kF32) return static_cast<const float*>(constant.data)[i];
-  return half_to_float(static_cast<const std::uint16_t*>(constant.data)[i]);
+  const std::uint16_t bits = static_cast<const std::uint16_t*>(constant.data)[i];
+  return constant.dtype == DType::kF16 ? half_to_float(bits) : bfloat_to_float(bits);
 }
 
 // The weights with a scale for each index along `axis`; they have to be finite.
@@ -61,7 +63,7 @@ std::string problem_of(const ir::Graph& graph, const ir::Node& node) {
   if (node.kind->weights.out_axis < 0) return "its weights have no axis of output channels";
   if (!weights.is_constant() || weights.dtype != DType::kF32) return "they are no constant floats";
   const DType type = weights.constant->dtype;
-  if (type != DType::kF32 && type != DType::kF16) return "they are no constant floats";
+  if (!is_float(type)) return "they are no constant floats";
   const auto count = static_cast<std::size_t>(weights.shape.elements());
   if (count == 0 || weights.constant->bytes != count * size_of(type))
     return "they have no elements";

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/bfloat.hpp"
 #include "base/half.hpp"
 #include "base/index.hpp"
 
@@ -11,10 +12,10 @@ namespace clgpu::passes {
 std::optional<float> number_of(const ir::Tensor& tensor) {
   if (!tensor.is_constant() || tensor.shape.elements() != 1) return {};
   const ir::Constant& constant = *tensor.constant;
-  if (constant.dtype == DType::kF16) {
-    std::uint16_t half = 0;
-    std::memcpy(&half, constant.data, sizeof half);
-    return half_to_float(half);
+  if (constant.dtype == DType::kF16 || constant.dtype == DType::kBF16) {
+    std::uint16_t bits = 0;
+    std::memcpy(&bits, constant.data, sizeof bits);
+    return constant.dtype == DType::kF16 ? half_to_float(bits) : bfloat_to_float(bits);
   }
   if (constant.dtype != DType::kF32) return {};
   float value = 0;

@@ -38,7 +38,7 @@ class Digest {
   }
   Digest& add_program(const kernel::Launch& launch) {
     if (launch.runs_graphs) return add(launch.entry);
-    add(launch.entry).add(kernel::source_digest(launch.file)).add(launch.build_flags);
+    add(launch.entry).add(kernel::source_digest(launch)).add(launch.build_flags);
     for (const auto& [name, value] : launch.macros) add(name).add(value);
     return *this;
   }

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "base/bfloat.hpp"
 #include "base/half.hpp"
 #include "base/utf8.hpp"
 #include "ir/shape.hpp"
@@ -28,6 +29,12 @@ std::optional<DType> dtype_of(std::int32_t tflite_type) {
       return DType::kBool;
     case kTfLiteComplex64:
       return DType::kC64;
+    case kTfLiteBFloat16:
+      return DType::kBF16;
+    case kTfLiteUInt16:
+      return DType::kU16;
+    case kTfLiteUInt32:
+      return DType::kU32;
     default:
       return std::nullopt;
   }
@@ -77,8 +84,14 @@ std::optional<std::vector<std::int64_t>> TensorView::ints() const {
     case kTfLiteInt32:
       read(std::int32_t{});
       break;
+    case kTfLiteUInt32:
+      read(std::uint32_t{});
+      break;
     case kTfLiteInt16:
       read(std::int16_t{});
+      break;
+    case kTfLiteUInt16:
+      read(std::uint16_t{});
       break;
     case kTfLiteInt8:
       read(std::int8_t{});
@@ -101,6 +114,9 @@ std::optional<std::vector<float>> TensorView::floats() const {
   } else if (tensor_->type == kTfLiteFloat16) {
     const auto* halves = static_cast<const std::uint16_t*>(tensor_->data);
     for (std::size_t i = 0; i < values.size(); ++i) values[i] = half_to_float(halves[i]);
+  } else if (tensor_->type == kTfLiteBFloat16) {
+    const auto* bfloats = static_cast<const std::uint16_t*>(tensor_->data);
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = bfloat_to_float(bfloats[i]);
   } else {
     return std::nullopt;
   }

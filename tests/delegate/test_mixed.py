@@ -94,6 +94,23 @@ def test_plan_stores_what_it_lists_as_half(device, x):
         assert (report.source, report.half) == ("given", tuple(listed))
 
 
+def test_plan_stores_what_it_lists_as_bfloat16(device, x):
+    """Also numbers beyond half."""
+    content = network(scale=1e4)
+    none = Loaded(x, content, device=device, precision="mixed")
+    whole = Loaded(x, content, device=device, precision="fp16")
+    mixed = Loaded(x, content, device=device, precision=none.plan("bfloat=0-99"))
+    stored = {t.id for t in mixed.explanation.tensors if t.storage == "bfloat16"}
+    assert stored == set(whole.halves)
+    assert mixed.launches == none.launches
+    assert not np.isfinite(whole.output).all()
+    assert relative_l2(mixed.output, none.output) < MODEL_L2["bf16"]
+    assert "bf16" in [node.precision for node in mixed.explanation.nodes]
+    report = mixed.explanation.mixed
+    assert report is not None
+    assert report.bfloat == tuple(range(100))
+
+
 def test_plans_of_nothing_and_of_all_are_the_precisions_of_the_whole(device, x):
     floats, halves = (Loaded(x, device=device, precision=p) for p in ("fp32", "fp16"))
     none = Loaded(x, device=device, precision="mixed")
@@ -174,13 +191,16 @@ def test_random_plan_of_a_random_graph_is_right(device, random):
         return
     ids = [t.id for t in explanation.tensors if random.random() < 0.5]
     items = [f"half={joined(ids)}"] if ids else []
+    wide = [t.id for t in explanation.tensors if random.random() < 0.25]
+    items += [f"bfloat={joined(wide)}"] if wide else []
     nodes = [n.index for n in explanation.nodes if random.random() < 0.5]
     items += [f"tf32={joined(nodes)}"] if nodes else []
     plan = ",".join([f"model={explanation.mixed.model}", *items])
     _delegate, interpreter = make(graph, device, precision=plan, cache="off", half_io=False)
     stock = Stock(graph)
     for inputs in graph.inputs:
-        check(graph, stock, run_shaped(interpreter, inputs), inputs, {"precision": "fp16"})
+        precision = {"precision": "bf16" if wide else "fp16"}
+        check(graph, stock, run_shaped(interpreter, inputs), inputs, precision)
 
 
 def test_plan_of_another_model_is_an_error(x):
@@ -221,6 +241,7 @@ def test_weights_of_a_plan_are_floats_to_the_hybrid_arithmetic_too(x):
     "text",
     [
         "model=", "model=xyz", "model=00,half=", "model=00,half=3-2", "model=00,half=a",
+        "model=00,bfloat=",
         "model=00,half=1+", "model=00,half=0-9999999", "model=00,error=nan", "model=00,error=0",
         "model=00,error=-1", "model=00,error=1e-3x", "model=00,more=1", "model=00,model=00",
         "model=00,half=99999999",

@@ -174,6 +174,7 @@ def test_entries_are_unique_in_the_repository():
 # Files that a source puts in front of others, instead of an #include.
 ASSEMBLED = {
     "common/chain_stage.cl": ROOT / "src_cpp" / "kernel" / "bodies.cpp",
+    "common/more_types.cl": ROOT / "src_cpp" / "kernel" / "sources.cpp",
     "common/predicate.cl": ROOT / "src_cpp" / "kernel" / "sources.cpp",
 }
 LAUNCHERS = {

@@ -883,7 +883,7 @@ class Stock:
         tensor = self.interpreter.get_tensor
         # With a smaller batch a row may be missing: stock then reads past the axis.
         found = {t for t, (x, row) in self.rows.items() if row >= tensor(x).shape[0]}
-        if precision == "fp16":  # infinite in half storage, and then the rest follows
+        if precision in ("fp16", "bf16"):  # infinite in half storage, and then the rest follows
             found |= {t for t in self.floats if np.abs(tensor(t)).max(initial=0) > MOST_HALF}
         for result, inputs in self.sources.items():
             if found.intersection(inputs):

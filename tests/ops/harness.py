@@ -147,7 +147,7 @@ def check(
                 assert_close(result, want, judged, accumulation, what)
         return explanation
 
-    for family, name in _alternatives(run({})):
+    for family, name in alternatives(run({})):
         if family in fixed:
             continue
         explanation = run({family: f"{name}|auto"})
@@ -183,7 +183,7 @@ def check_refused(model: bytes, reason: str, **options: Any) -> None:
     assert any(reason in text for text in reasons), f"{reason!r} is in none of {reasons}"
 
 
-def _alternatives(explanation: clgpu_delegate.Explanation) -> list[tuple[str, str]]:
+def alternatives(explanation: clgpu_delegate.Explanation) -> list[tuple[str, str]]:
     """The (family, candidate) pairs to ask for, so that every node is computed in every way."""
     pairs: dict[tuple[str, str], bool] = {}  # True: every node that offers it has it already
     for node in explanation.nodes:

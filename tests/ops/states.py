@@ -87,7 +87,7 @@ def check_states(
         return explanation
 
     first = check({})
-    for family, name in harness._alternatives(first):
+    for family, name in harness.alternatives(first):
         taken = {node.candidate for node in check({family: f"{name}|auto"}).nodes}
         assert name in taken, f"{family}={name} was asked for, the plan has {taken}"
 

@@ -12,7 +12,9 @@ from tests.model_maker import ModelMaker
 from tests.ops.harness import EXAMPLES, check, check_refused, op_runtime
 from tests.runtimes import make_interpreter, run_interpreter, run_reference
 
-TYPES = [np.float32, np.int32, np.int64, bool, np.int16, np.int8, np.uint8]
+TYPES = [
+    np.float32, np.int32, np.int64, bool, np.int16, np.int8, np.uint8, np.uint16, np.uint32,
+]  # fmt: skip
 
 
 def values(dtype) -> np.ndarray:
@@ -86,6 +88,59 @@ def test_any_shape(device, rng, shape):
     m = ModelMaker()
     m.output(cast(m, m.input("x", x.shape, np.int32), x.shape, np.int32, np.float32))
     check(m.build(), [x], [x.astype(np.float64)], device=device, precision="fp32")
+
+
+def test_unsigned_numbers_are_no_negative_ones(device):
+    m = ModelMaker()
+    words = np.uint32([0, 2**31 - 1, 2**31, 2**31 + 2**7, 2**32 - 1])
+    shorts = np.uint16([0, 1, 2**15 - 1, 2**15, 2**16 - 1])
+    x, y = m.input("x", (5,), np.uint32), m.input("y", (5,), np.uint16)
+    wide = [np.float32, np.int64, np.int32, np.uint16]
+    m.output(
+        *(cast(m, x, (5,), np.uint32, to) for to in wide),
+        *(cast(m, y, (5,), np.uint16, to) for to in [*wide[:3], np.uint32, np.int16]),
+    )
+    expected = [words.astype(to) for to in wide]
+    expected += [shorts.astype(to) for to in [*wide[:3], np.uint32, np.int16]]
+    check(m.build(), [words, shorts], expected, device=device, precision="fp32")
+
+
+def test_floats_become_large_unsigned_numbers(device):
+    m = ModelMaker()
+    x = m.input("x", (4,))
+    m.output(cast(m, x, (4,), np.float32, np.uint32), cast(m, x, (4,), np.float32, np.uint16))
+    values = np.float32([0.9, 40000.9, 65535.5, 2])
+    large = np.float32([3e9, 2**31, 4294967040, 1])
+    expected = [values.astype(np.uint32), values.astype(np.uint16)]
+    check(m.build(), [values], expected, device=device, precision="fp32")
+    m = ModelMaker()
+    m.output(cast(m, m.input("x", (4,)), (4,), np.float32, np.uint32))
+    check(m.build(), [large], [large.astype(np.uint32)], device=device, precision="fp32")
+
+
+def test_bfloat16_from_and_to_every_type(device):
+    bfloat16 = pytest.importorskip("ml_dtypes").bfloat16
+    pytest.importorskip("ai_edge_litert", reason="tflite_runtime does not know bfloat16")
+    sources = {kind: values(kind) for kind in [*TYPES, np.float16]}
+    # Ties, the largest number, overflow, subnormal numbers, nothing left, NaN.
+    sources[np.float32] = np.float32(
+        [0.1, 1 + 2**-8, 1 + 3 * 2**-8, 3.38953139e38, 3.4e38, -1e-40, 1e-45, -np.inf, np.nan, 7]
+    )
+    sources[np.int32] = np.int32([0, 2**24 + 1, -(2**31), 2**31 - 1, 257, 259, -257])
+    for source, x in sources.items():
+        m = ModelMaker()
+        m.output(cast(m, m.input("x", x.shape, source), x.shape, source, bfloat16))
+        (got,) = run_with(m.build(), x, device)
+        (stock,) = run_reference(m.build(), [x], op_runtime())
+        np.testing.assert_array_equal(got.view(np.uint16), stock.view(np.uint16))
+    for target in [*TYPES, np.float16]:
+        x = values(np.float32).astype(bfloat16)
+        m = ModelMaker()
+        m.output(cast(m, m.input("x", x.shape, bfloat16), x.shape, bfloat16, target))
+        (got,) = run_with(m.build(), x, device)
+        (stock,) = run_reference(m.build(), [x], op_runtime())
+        np.testing.assert_array_equal(got, stock)
+        np.testing.assert_array_equal(got, (x != 0) if target is bool else x.astype(target))
 
 
 @pytest.mark.parametrize("source", TYPES)

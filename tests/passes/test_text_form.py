@@ -34,11 +34,14 @@ quantized([0.5, 0.25], [1, -2], axis=1)
 %6: float32[] = const hex(0102c07f)
 %7: uint8[3] quantized([0.5, 0.25], 0, block=8, narrow=true) = const [0, 128, 255]
 %8: int16[2] = const [-32768, 32767]
+%9: float32[4] = const bfloat16 [1.0078125, nan, -inf, 3.3895314e+38]
+%10: uint16[2] = const [0, 65535]
+%11: uint32[2] = const [0, 4294967295]
 inputs %0
-%9: float32[1, 4], %10: int32[1, 1] part(%11, pitch=9, first=-3) = topk(%0, -) {k=3} op="A b" band
-%11: float32[1] = pool(%0) {kind=1, padding=VALID, rows={out=2, before=-1}} op=MAX_POOL_2D node=3 \
+%12: float32[1, 4], %13: int32[1, 1] part(%14, pitch=9, first=-3) = topk(%0, -) {k=3} op="A b" band
+%14: float32[1] = pool(%0) {kind=1, padding=VALID, rows={out=2, before=-1}} op=MAX_POOL_2D node=3 \
 activation=leaky_relu alpha=0.1 residual_after tf32
-outputs %9, %11
+outputs %12, %14
 step fuse_pad applied node=1 into=2 "more"
 step a declined node=1 "a reason"
 step b skipped "an option"

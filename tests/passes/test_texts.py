@@ -44,6 +44,35 @@ def test_half_constant_is_read_as_it_is():
     assert_becomes(before, "keep_half_constants", expected)
 
 
+@pytest.mark.parametrize(
+    ("kind", "node"),
+    [
+        ("bfloat16", "dequantize(%1) {half=true} op=DEQUANTIZE"),
+        ("bfloat16", "cast(%1) op=CAST"),
+        ("float16", "cast(%1) op=CAST"),
+    ],
+)
+def test_constant_of_16_bits_is_read_as_it_is(kind, node):
+    before = f"""
+    %0: float32[4]
+    %1: {kind}[4] = const [1, 2, 3, 4]
+    inputs %0
+    %2: float32[4] = {node} node=0
+    %3: float32[4] = add(%0, %2) op=ADD node=1
+    outputs %3
+    """
+    expected = f"""
+    %0: float32[4]
+    %1: {kind}[4] = const [1, 2, 3, 4]
+    %2: float32[4] = const {kind} [1, 2, 3, 4]
+    inputs %0
+    %3: float32[4] = add(%0, %2) op=ADD node=1
+    outputs %3
+    step keep_half_constants applied node=0
+    """
+    assert_becomes(before, "keep_half_constants", expected)
+
+
 def test_halves_that_are_no_constant_stay():
     before = """
     %0: float16[4]
@@ -913,6 +942,41 @@ def test_plan_lists_what_is_stored_as_half():
             expected = re.sub(rf"({name}: .*?tflite=\d)", r"\1 storage=float16", expected)
         settings = {"precision": "mixed", "plan": f"model=0,half={plan}"}
         assert_becomes(before, "choose_storage", expected, **settings)
+
+
+def test_plan_lists_what_is_stored_as_bfloat16():
+    before = re.sub(r"(%(\d): [^]]*\])", r"\1 tflite=\2", LARGE)
+    for plan, halves, bfloats in (
+        ("bfloat=0-9", "", "%1 %2"),
+        ("half=0-9,bfloat=2", "%1", "%2"),
+        ("half=2,bfloat=1-2", "", "%1 %2"),
+    ):
+        expected = before
+        for names, storage in ((halves, "float16"), (bfloats, "bfloat16")):
+            for name in names.split():
+                expected = re.sub(rf"({name}: .*?tflite=\d)", rf"\1 storage={storage}", expected)
+        settings = {"precision": "mixed", "plan": f"model=0,{plan}"}
+        assert_becomes(before, "choose_storage", expected, **settings)
+
+
+@pytest.mark.parametrize(
+    ("settings", "value", "storage"),
+    [
+        ({"precision": "fp32"}, "1", "bfloat16"),
+        ({"precision": "fp32", "half_weights": True}, "1", "bfloat16"),
+        ({"precision": "tf32"}, "1", "bfloat16"),
+        ({"precision": "mixed"}, "1", "bfloat16"),
+        ({"precision": "fp16"}, "1", "float16"),
+        ({"precision": "fp16"}, "131072", "bfloat16"),
+    ],
+)
+def test_weights_of_bfloat16_take_16_bits(settings, value, storage):
+    before = LARGE.replace("const splat(1)", f"const bfloat16 splat({value})")
+    assert before != LARGE
+    expected = re.sub(r"(%1: [^]]*\])", rf"\1 storage={storage}", before)
+    if settings["precision"] == "fp16":
+        expected = re.sub(r"(%2: [^]]*\])", r"\1 storage=float16", expected)
+    assert_becomes(before, "choose_storage", expected, **settings)
 
 
 def test_constant_that_no_half_holds_stays_float():

@@ -90,7 +90,8 @@ def test_plan_holds_the_bound_where_fp16_does_not(model, samples, cache):
     assert plan.half
     assert (plan.samples, plan.held_back, plan.complete) == (4, 2, True)
     told = [change for change in plan.changes if change.taken]
-    assert {t for change in told for t in change.tensors} == {*plan.half, *plan.int8}
+    chosen = {*plan.half, *plan.int8, *plan.bfloat}
+    assert {t for change in told for t in change.tensors} == chosen
     assert max(change.error for change in plan.changes) > plan.max_error
     assert PrecisionPlan.from_dict(json.loads(json.dumps(plan.to_dict()))) == plan
     new = np.random.default_rng(6).random((4, *SHAPE), np.float32)
@@ -435,6 +436,61 @@ def test_numbers_beyond_half_are_infinite_errors(tmp_path):
     plan.save(tmp_path / "plan.json")
     assert "Infinity" not in (tmp_path / "plan.json").read_text()
     assert PrecisionPlan.load(tmp_path / "plan.json") == plan
+
+
+def large_network() -> bytes:
+    """Three convolutions of large images whose results are beyond the largest half."""
+    rng = np.random.default_rng(3)
+    m = ModelMaker()
+    shape = (1, 72, 72, 8)
+    size = m.constant(np.int32(shape[1:3]))
+    x = m.op("RESIZE_NEAREST_NEIGHBOR", [m.input("x", SHAPE), size], shape)
+    for scale in (1e6, 0.1, 0.1):
+        weights = m.constant(np.float32(scale) * rng.standard_normal((8, 3, 3, 8), np.float32))
+        x = m.op(
+            "CONV_2D", [x, weights, m.constant(np.zeros(8, np.float32))], shape, padding="SAME",
+            stride_w=1, stride_h=1, fused_activation_function="NONE",
+        )  # fmt: skip
+    m.output(m.op("MEAN", [x, m.constant(np.int32([1, 2]))], (1, 8)))
+    return m.build()
+
+
+def test_numbers_beyond_half_are_stored_as_bfloat16(tmp_path, samples):
+    path = tmp_path / "large.tflite"
+    path.write_bytes(large_network())
+    plan = tune(str(path), samples, max_error=1e-2)
+    points = {point.name: point for point in plan.points}
+    assert points["fp16"].error == math.inf
+    assert plan.error <= plan.max_error
+    explanation = clgpu_delegate.explain_model(str(path), precision=plan)
+    stored = {t.id: t.storage for t in explanation.tensors}
+    results = [node.output_ids[0] for node in explanation.nodes if node.op == "CONV_2D"]
+    assert [stored[i] for i in results] == ["bfloat16"] * 3
+    assert set(results) <= set(plan.bfloat)
+    assert not set(plan.half) & set(plan.bfloat)
+    floats = clgpu_delegate.explain_model(str(path), precision="fp32")
+    assert explanation.arena_bytes <= 0.51 * floats.arena_bytes
+    told = [change for change in plan.changes if change.kind == "bfloat" and change.taken]
+    assert {t for change in told for t in change.tensors} == set(plan.bfloat)
+    assert explanation.mixed is not None
+    assert explanation.mixed.bfloat == plan.bfloat
+    assert "as bfloat16" in str(plan)
+    assert f"{len(plan.bfloat)} as bfloat16" in " ".join(str(explanation).split())
+    new = np.random.default_rng(6).random((4, *SHAPE), np.float32)
+    assert worst(str(path), new, precision=plan) < plan.max_error
+    data = plan.to_dict()
+    assert PrecisionPlan.from_dict(data) == plan
+    del data["bfloat"]  # as earlier versions wrote it
+    assert PrecisionPlan.from_dict(data).bfloat == ()
+
+
+def test_bits_that_half_lacks_are_no_reason_for_bfloat16(model, samples):
+    plan = tune(model, samples)
+    told = [change for change in plan.changes if change.kind == "bfloat"]
+    assert told, "a result whose half does not hold the bound is tried"
+    assert max(change.error for change in told) > plan.max_error
+    tried = {t for change in told if change.error > plan.max_error for t in change.tensors}
+    assert not tried & set(plan.bfloat)
 
 
 def test_values_that_outlive_an_inference_are_reset_for_each_sample(tmp_path):

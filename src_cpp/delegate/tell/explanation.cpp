@@ -172,6 +172,7 @@ void write(Writer& to, const std::optional<MixedReport>& mixed) {
     field(to, "source", mixed->source);
     field(to, "error", plan.bound);
     field(to, "half", std::vector<int>(plan.half.begin(), plan.half.end()));
+    field(to, "bfloat", std::vector<int>(plan.bfloat.begin(), plan.bfloat.end()));
     field(to, "int8", std::vector<int>(plan.int8.begin(), plan.int8.end()));
     field(to, "tf32", std::vector<int>(plan.tf32.begin(), plan.tf32.end()));
     field(to, "half_sums", std::vector<int>(plan.half_sums.begin(), plan.half_sums.end()));

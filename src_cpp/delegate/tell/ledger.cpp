@@ -70,6 +70,7 @@ const char* precision_of(const ir::Graph& graph, const plan::Choice& choice) {
   const auto& ids = node->inputs.empty() || node->inputs[0] < 0 ? node->outputs : node->inputs;
   const DType type = graph.tensor(ids.at(0)).storage;
   if (type == DType::kF16) return "fp16";
+  if (type == DType::kBF16) return "bf16";
   if (type != DType::kF32) return name_of(type);
   return choice.tensor_cores && ir::allows_tf32(graph, *node) ? "tf32" : "fp32";
 }

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "base/bfloat.hpp"
 #include "base/half.hpp"
 #include "tfl/node_view.hpp"
 
@@ -29,6 +30,12 @@ double half(const void* data, std::size_t i) {
   return static_cast<double>(half_to_float(bits));
 }
 
+double bfloat(const void* data, std::size_t i) {
+  std::uint16_t bits = 0;
+  std::memcpy(&bits, static_cast<const char*>(data) + i * sizeof bits, sizeof bits);
+  return static_cast<double>(bfloat_to_float(bits));
+}
+
 using Reader = double (*)(const void*, std::size_t);
 
 Reader reader_of(TfLiteType type) {
@@ -38,12 +45,18 @@ Reader reader_of(TfLiteType type) {
       return number<float>;
     case kTfLiteFloat16:
       return half;
+    case kTfLiteBFloat16:
+      return bfloat;
     case kTfLiteInt64:
       return number<std::int64_t>;
     case kTfLiteInt32:
       return number<std::int32_t>;
+    case kTfLiteUInt32:
+      return number<std::uint32_t>;
     case kTfLiteInt16:
       return number<std::int16_t>;
+    case kTfLiteUInt16:
+      return number<std::uint16_t>;
     case kTfLiteInt8:
       return number<std::int8_t>;
     default:
@@ -61,7 +74,7 @@ std::size_t elements_of(const TfLiteTensor& tensor) {
 
 bool is_real(const TfLiteTensor& tensor) {
   return tensor.type == kTfLiteFloat32 || tensor.type == kTfLiteFloat16 ||
-         tensor.type == kTfLiteComplex64;
+         tensor.type == kTfLiteBFloat16 || tensor.type == kTfLiteComplex64;
 }
 
 bool is_quantized(const TfLiteTensor& tensor) {

@@ -45,6 +45,7 @@ std::size_t size_of_type(TfLiteType type) {
     case kTfLiteComplex64:
       return 8;
     case kTfLiteFloat16:
+    case kTfLiteBFloat16:
     case kTfLiteInt16:
     case kTfLiteUInt16:
       return 2;

@@ -11,6 +11,9 @@ constexpr int kAddN = 106;
 
 enum class Small { kNone, kInt8, kAll };
 
+/// Unsigned integers of 16 and 32 bits on which an operation is defined.
+enum class Unsigned { kNone, kU32, kBoth };
+
 enum class Stored {
   kNone,
   kInt16,   ///< int16 without a scale
@@ -25,13 +28,14 @@ struct Row {
   Small small{};  ///< types of at most 16 bits on which it is defined
   /// Types of at most 16 bits whose stored values it computes with.
   Stored stored{};
-  bool half = false;  ///< also defined on float16
+  bool half = false;  ///< also defined on float16 and bfloat16
+  Unsigned unsigned_types{};
 };
 constexpr Row kRows[] = {
     {0, BinaryOp::kAdd, true, true, Small::kAll, Stored::kInt16, true},
     {kAddN, BinaryOp::kAdd, false, true},
     {41, BinaryOp::kSub, true, true, Small::kAll},
-    {18, BinaryOp::kMul, true, true, Small::kAll, Stored::kInt16, true},
+    {18, BinaryOp::kMul, true, true, Small::kAll, Stored::kInt16, true, Unsigned::kU32},
     {42, BinaryOp::kDiv, true, true, Small::kAll},
     {55, BinaryOp::kMaximum, false, true, Small::kAll, Stored::kNone, true},
     {57, BinaryOp::kMinimum, false, true, Small::kAll, Stored::kNone, true},
@@ -42,10 +46,10 @@ constexpr Row kRows[] = {
     {54, BinaryOp::kPrelu, false, false, Small::kAll},
     {156, BinaryOp::kAtan2, false, false, Small::kNone, Stored::kNone, true},
     // Of StableHLO: small integers there have no scale.
-    {163, BinaryOp::kAdd, false, true, Small::kNone, Stored::kNone, true},
-    {165, BinaryOp::kMul, false, true, Small::kNone, Stored::kNone, true},
-    {166, BinaryOp::kMaximum, false, true, Small::kNone, Stored::kNone, true},
-    {181, BinaryOp::kMinimum, false, true, Small::kNone, Stored::kNone, true},
+    {163, BinaryOp::kAdd, false, true, Small::kNone, Stored::kNone, true, Unsigned::kBoth},
+    {165, BinaryOp::kMul, false, true, Small::kNone, Stored::kNone, true, Unsigned::kBoth},
+    {166, BinaryOp::kMaximum, false, true, Small::kNone, Stored::kNone, true, Unsigned::kBoth},
+    {181, BinaryOp::kMinimum, false, true, Small::kNone, Stored::kNone, true, Unsigned::kBoth},
 };
 
 const Row& row_of(int code) {
@@ -58,7 +62,10 @@ const Row& row_of(int code) {
 std::optional<Refusal> check_types(const Row& row, const tfl::TensorView& input,
                                    const std::string& what) {
   using T = DType;
-  if (row.half && input.dtype() == T::kF16) return std::nullopt;
+  const bool is_half = input.dtype() == T::kF16 || input.dtype() == T::kBF16;
+  if (row.half && is_half) return std::nullopt;
+  if (input.dtype() == T::kU32 && row.unsigned_types != Unsigned::kNone) return std::nullopt;
+  if (input.dtype() == T::kU16 && row.unsigned_types == Unsigned::kBoth) return std::nullopt;
   if (!row.integers && row.small == Small::kNone) return check_type(input, what, {T::kF32});
   if (!row.integers) return check_type(input, what, {T::kF32, T::kI8, T::kU8, T::kI16});
   if (row.stored == Stored::kSigned)
@@ -104,7 +111,8 @@ kernel::Launch pairwise(BinaryOp op, const Value& a, const Value& b, const Value
                         const ir::Epilogue& epilogue) {
   const BroadcastWalk walk = broadcast_walk(dst.shape, {a.shape, b.shape});
   const bool runs_of_4 = !dst.layout.sliced || dst.layout.channels % 4 == 0;
-  const int width = runs_of_4 && !is_small_integer(dst.storage) ? walk.width() : 1;
+  const bool vectors = is_float(dst.storage) || size_of(dst.storage) >= sizeof(std::int32_t);
+  const int width = runs_of_4 && vectors ? walk.width() : 1;
   kernel::Launch launch("binary/binary.cl", "binary_elementwise");
   launch.type("A_T", a.storage).type("B_T", b.storage).type("DST_T", dst.storage);
   launch.macro("OP", static_cast<int>(op)).macro("WIDTH", width);
@@ -150,6 +158,8 @@ OrRefusal<Imported> import_binary(const tfl::NodeView& node) {
   if (attrs.quantized) {
     if (auto refusal = check_quantized_binary(node, row.op, &attrs.shifts)) return *refusal;
   }
+  CLGPU_REFUSE_IF(is_wide_unsigned(node.input(0).dtype()) && !epilogue.empty(), Why::kActivation,
+                  "the fused activation", "is not one of unsigned integers");
   CLGPU_REFUSE_IF(!is_float(node.input(0).dtype()) && !clamps(epilogue.activation),
                   Why::kActivation, "the fused activation", "is not one of integers");
   return Imported{share(attrs), epilogue};

@@ -28,8 +28,8 @@ bool is_rounded(const ir::Tensor& tensor) { return tensor.storage != tensor.dtyp
 
 std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceInfo&) {
   const ir::Tensor &src = node.input(0), &dst = node.output(0);
-  if (is_rounded(src) == is_rounded(dst)) {
-    // Bytes; between floats that are both stored as half these are halves.
+  if (is_rounded(src) == is_rounded(dst) && (!is_rounded(src) || src.storage == dst.storage)) {
+    // Bytes; between floats that are both stored in the same 16 bits these are those.
     const std::int64_t bytes =
         src.shape.elements() * static_cast<std::int64_t>(size_of(src.storage));
     if (bytes > INT32_MAX) throw ShapeError(src.shape.str() + " has more than 2147483647 bytes");

@@ -7,6 +7,7 @@ namespace clgpu::ops {
 namespace {
 
 constexpr int kXor = 160, kRightShift = 161, kShiftLeft = 207, kAnd = 176;
+constexpr int kShiftsRight = 1;  // the value of OP
 
 struct BitwiseAttrs : ir::Attrs {
   int op = 0;  ///< value of the macro OP in kernels/bitwise/bitwise.cl
@@ -24,13 +25,14 @@ OrRefusal<Imported> import(const tfl::NodeView& node) {
     } else if (code == kShiftLeft) {
       CLGPU_REFUSE_TYPE(node.input(i), what, DType::kI32, DType::kI16, DType::kI8);
     } else {
-      CLGPU_REFUSE_TYPE(node.input(i), what, DType::kI32, DType::kI16, DType::kI8, DType::kU8);
+      CLGPU_REFUSE_TYPE(node.input(i), what, DType::kI32, DType::kI16, DType::kI8, DType::kU8,
+                        DType::kU16, DType::kU32);
     }
   }
   CLGPU_REFUSE_IF(node.input(0).dtype() != node.input(1).dtype(), Why::kOperands, "the inputs",
                   "have different types");
   BitwiseAttrs attrs;
-  attrs.op = code == kXor ? 0 : code == kRightShift ? 1 : code == kShiftLeft ? 2 : 3;
+  attrs.op = code == kXor ? 0 : code == kRightShift ? kShiftsRight : code == kShiftLeft ? 2 : 3;
   attrs.broadcasts = code == kXor || code == kRightShift;
   return Imported{share(attrs), {}};
 }
@@ -45,8 +47,13 @@ ir::Shapes infer(const NodeContext& node) {
 std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceInfo&) {
   const BroadcastWalk walk =
       broadcast_walk(node.output(0).shape, {node.input(0).shape, node.input(1).shape});
-  kernel::Launch launch("bitwise/bitwise.cl", "bitwise_elementwise");
-  launch.macro("OP", node.attrs<BitwiseAttrs>().op).type("T", node.output(0).storage);
+  const int op = node.attrs<BitwiseAttrs>().op;
+  const DType type = node.output(0).storage;
+  // That kernel computes in int, whose shifts copy the sign.
+  const bool shifts_words = type == DType::kU32 && op == kShiftsRight;
+  kernel::Launch launch(shifts_words ? "bitwise/shift_words.cl" : "bitwise/bitwise.cl",
+                        shifts_words ? "bitwise_shift_words" : "bitwise_elementwise");
+  if (!shifts_words) launch.macro("OP", op).type("T", type);
   launch.src(0).src(1).dst(0);
   walk.append_to(launch);
   launch.range({uz(walk.elements())}, {kElementwiseGroup});

@@ -1,4 +1,6 @@
 // Family of CAST between element types.
+#include "ops/families/cast.hpp"
+
 #include "ops/shared/common.hpp"
 #include "ops/shared/movement.hpp"
 #include "ops/shared/row_rules.hpp"
@@ -9,7 +11,8 @@ namespace {
 OrRefusal<Imported> import(const tfl::NodeView& node) {
   // Uses the tensors' types; the parameters only repeat them.
   CLGPU_REFUSE_TYPE(node.output(0), "output", DType::kF32, DType::kF16, DType::kI32, DType::kI64,
-                    DType::kBool, DType::kI16, DType::kI8, DType::kU8);
+                    DType::kBool, DType::kI16, DType::kI8, DType::kU8, DType::kBF16, DType::kU16,
+                    DType::kU32);
   if (node.input(0).dtype() == DType::kC64)
     CLGPU_REFUSE_TYPE(node.output(0), "output of a complex input", DType::kF32);
   return Imported{share(ir::Attrs{}), {}};
@@ -49,5 +52,11 @@ const Family kCastFamily = [] {
   family.rows = &kRowwise;
   return family;
 }();
+
+bool is_half_cast(const ir::Graph& graph, const ir::Node& node) {
+  if (node.kind != &kCastFamily || graph.tensor(node.outputs[0]).dtype != DType::kF32) return false;
+  const DType from = graph.tensor(node.inputs[0]).dtype;
+  return from == DType::kF16 || from == DType::kBF16;
+}
 
 }  // namespace clgpu::ops

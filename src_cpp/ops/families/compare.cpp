@@ -43,7 +43,8 @@ std::optional<Refusal> check_scale(const tfl::TensorView& tensor, const std::str
 OrRefusal<Imported> import(const tfl::NodeView& node) {
   for (int i = 0; i < 2; ++i) {
     CLGPU_REFUSE_TYPE(node.input(i), "input " + std::to_string(i), DType::kF32, DType::kF16,
-                      DType::kI32, DType::kI64, DType::kBool, DType::kI8, DType::kU8, DType::kI16);
+                      DType::kI32, DType::kI64, DType::kBool, DType::kI8, DType::kU8, DType::kI16,
+                      DType::kBF16);
   }
   CLGPU_REFUSE_IF(node.input(0).dtype() != node.input(1).dtype(), Why::kOperands, "the inputs",
                   "have different types");

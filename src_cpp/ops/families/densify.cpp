@@ -140,7 +140,7 @@ class SparseReader {
 
 OrRefusal<Imported> import(const tfl::NodeView& node) {
   const tfl::TensorView input = node.input(0);
-  CLGPU_REFUSE_TYPE(input, "input", DType::kF32, DType::kF16, DType::kI8);
+  CLGPU_REFUSE_TYPE(input, "input", DType::kF32, DType::kF16, DType::kBF16, DType::kI8);
   CLGPU_REFUSE_IF(input.raw().sparsity == nullptr || !input.has_data(), Why::kOperands, "input",
                   "is not a sparse constant");
   const SparseReader reader(input);

@@ -1,4 +1,4 @@
-// Family of DEQUANTIZE: float16 or integers with one scale or one per channel to float32.
+// Family of DEQUANTIZE: float16, bfloat16 or integers with one scale or one per channel to float32.
 #include "ops/families/dequantize.hpp"
 
 #include "ops/quantized/axis_scales.hpp"
@@ -8,10 +8,10 @@ namespace {
 
 OrRefusal<Imported> import(const tfl::NodeView& node) {
   const tfl::TensorView input = node.input(0);
-  CLGPU_REFUSE_TYPE(input, "input", DType::kF16, DType::kI8, DType::kU8, DType::kI16);
+  CLGPU_REFUSE_TYPE(input, "input", DType::kF16, DType::kBF16, DType::kI8, DType::kU8, DType::kI16);
   CLGPU_REFUSE_TYPE(node.output(0), "output", DType::kF32);
   DequantizeAttrs attrs;
-  attrs.half = input.dtype() == DType::kF16;
+  attrs.half = is_float(input.dtype());
   CLGPU_REFUSE_IF(!attrs.half && !input.is_quantized(), Why::kQuantization, "input",
                   "has no scale");
   return Imported{share(attrs), {}};

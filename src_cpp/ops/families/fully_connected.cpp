@@ -204,10 +204,10 @@ std::vector<kernel::Candidate> warps(const NodeContext& node, const Products& si
   const int most_rows = split ? 4 : 8;
   constexpr std::int64_t kMostBytes = 40 << 10;  // of local memory, with some left for the sums
   const std::int64_t row_bytes = (size.depth + 8) * 2 * (split ? 2 : 1);
-  if (!device.mma_f16 || quantized(node) || is_hybrid(node) || (split && !node.allows_half()) ||
-      !weights.is_constant() || size.rows > most_rows || size.rows * row_bytes > kMostBytes ||
-      size.depth % kStep != 0 || !(bytes || weights.storage == DType::kF16) ||
-      block_of(node) % (kStep / 2) != 0)
+  if (!device.mma_f16 || !bfloat_problem(node, kWeights).empty() || quantized(node) ||
+      is_hybrid(node) || (split && !node.allows_half()) || !weights.is_constant() ||
+      size.rows > most_rows || size.rows * row_bytes > kMostBytes || size.depth % kStep != 0 ||
+      !(bytes || weights.storage == DType::kF16) || block_of(node) % (kStep / 2) != 0)
     return {};
   kernel::Candidate candidate{"warps", {}, {}};
   candidate.tensor_cores = true;

@@ -47,7 +47,7 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   std::int64_t rows = 0;
   for (int i = 0; i < inputs; ++i) {
     const ir::Tensor& input = node.input(i);
-    const bool integers = input.storage != DType::kF32 && input.storage != DType::kF16;
+    const bool integers = !is_float(input.storage);
     const int own = held_row_count(input.shape);
     kernel::Launch hold = launch("held_rows_renew", input.storage, integers);
     hold.src(i).scratch_in(kState);

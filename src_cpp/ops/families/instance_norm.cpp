@@ -153,7 +153,7 @@ std::vector<kernel::Candidate> candidates_of(const NodeContext& node, const Devi
   const int channels = node.input(kImage).shape.back(0);
   for (const int width : {8, 4}) {
     // 16 bytes are the most that a work-item reads at once.
-    if (width == 8 && node.input(kImage).storage != DType::kF16) continue;
+    if (width == 8 && size_of(node.input(kImage).storage) != 2) continue;
     if (channels % width == 0 && result_layout(node).aligned(width)) {
       list.push_back(in_vectors_of(width, node, device, epsilon, groups));
     }

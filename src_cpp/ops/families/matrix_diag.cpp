@@ -16,7 +16,7 @@ OrRefusal<Imported> import(const tfl::NodeView& node) {
     if (auto refusal = check_moved(node, i)) return *refusal;
   }
   CLGPU_REFUSE_TYPE(node.input(0), "input", DType::kF32, DType::kI64, DType::kI32, DType::kI16,
-                    DType::kI8, DType::kU8);
+                    DType::kI8, DType::kU8, DType::kBF16, DType::kU16, DType::kU32);
   CLGPU_REFUSE_RANK(node.input(0), "input", replaces ? 2 : 1, replaces ? kMaxRank : kMaxRank - 1);
   CLGPU_REFUSE_IF(node.input(replaces ? 1 : 0).dtype() != node.input(0).dtype(), Why::kOperands,
                   "the matrices and the diagonals", "have different types");

@@ -33,8 +33,8 @@ OrRefusal<Imported> import(const tfl::NodeView& node) {
   ResizeAttrs attrs;
   attrs.bilinear = node.builtin() == kResizeBilinear;
   if (attrs.bilinear) {
-    CLGPU_REFUSE_TYPE(node.input(0), "input", DType::kF32, DType::kF16, DType::kI8, DType::kU8,
-                      DType::kI16);
+    CLGPU_REFUSE_TYPE(node.input(0), "input", DType::kF32, DType::kF16, DType::kBF16, DType::kI8,
+                      DType::kU8, DType::kI16);
   }
   CLGPU_REFUSE_RANK(node.input(0), "input", 4, 4);
   const auto size = node.input(1).ints();

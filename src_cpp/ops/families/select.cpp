@@ -34,7 +34,8 @@ OrRefusal<Imported> import(const tfl::NodeView& node) {
   CLGPU_REFUSE_TYPE(node.input(0), "the condition", DType::kBool);
   for (int i = 1; i < 3; ++i) {
     CLGPU_REFUSE_TYPE(node.input(i), "input " + std::to_string(i), DType::kF32, DType::kF16,
-                      DType::kI32, DType::kI64, DType::kBool, DType::kI16, DType::kI8, DType::kU8);
+                      DType::kI32, DType::kI64, DType::kBool, DType::kI16, DType::kI8, DType::kU8,
+                      DType::kBF16, DType::kU16, DType::kU32);
   }
   CLGPU_REFUSE_IF(node.input(1).dtype() != node.input(2).dtype(), Why::kOperands, "the inputs",
                   "have different types");

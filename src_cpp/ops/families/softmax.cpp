@@ -71,8 +71,8 @@ OrRefusal<Imported> import(const tfl::NodeView& node) {
   if (attrs.log) {
     CLGPU_REFUSE_TYPE(node.input(0), "input", DType::kF32, DType::kI8);
   } else {
-    CLGPU_REFUSE_TYPE(node.input(0), "input", DType::kF32, DType::kF16, DType::kI8, DType::kU8,
-                      DType::kI16);
+    CLGPU_REFUSE_TYPE(node.input(0), "input", DType::kF32, DType::kF16, DType::kBF16, DType::kI8,
+                      DType::kU8, DType::kI16);
   }
   CLGPU_REFUSE_RANK(node.input(0), "input", 1);
   if (const auto* params = node.params<tfl::SoftmaxParams>(); params != nullptr && !attrs.log) {

@@ -1,5 +1,9 @@
 // Family of element-wise operations on one tensor. Activations are the identity with an epilogue.
 #include "ops/families/unary.hpp"
+
+#include <cmath>
+
+#include "base/bfloat.hpp"
 #include "ir/fields.hpp"
 #include "ops/quantized/lookup.hpp"
 
@@ -84,6 +88,28 @@ OrRefusal<Imported> import(const tfl::NodeView& node) {
   return Imported{share(attrs), epilogue};
 }
 
+/// A function of bfloat16 for each of its numbers, as the reference kernels compute it: in float,
+/// rounded once. Functions of devices are off by units in the last place of float, which rounding
+/// takes to another bfloat16 now and then.
+kernel::Scratch bfloat_table(Activation activation) {
+  const auto logistic = [](float x) {
+    if (x > 16.619047164916992188F) return 1.0F;
+    return x < -9.0F ? std::exp(x) : 1.0F / (1.0F + std::exp(-x));
+  };
+  std::vector<std::uint16_t> table(1U << 16);
+  for (std::size_t i = 0; i < table.size(); ++i) {
+    const float x = bfloat_to_float(static_cast<std::uint16_t>(i));
+    table[i] = float_to_bfloat(activation == Activation::kTanh ? std::tanh(x) : logistic(x));
+  }
+  return kernel::table(table);
+}
+
+bool has_bfloat_table(const NodeContext& node) {
+  const Activation activation = node.epilogue().activation;
+  return node.input(0).dtype == DType::kBF16 &&
+         (activation == Activation::kTanh || activation == Activation::kSigmoid);
+}
+
 kernel::Candidate table_candidate(const NodeContext& node) {
   const ir::Tensor &src = node.input(0), &dst = node.output(0);
   const std::int64_t elements = dst.shape.elements();
@@ -93,17 +119,20 @@ kernel::Candidate table_candidate(const NodeContext& node) {
     if (layout.aligned(w) && (!layout.sliced || layout.channels % w == 0)) width = w;
   }
   kernel::Launch launch("unary/table.cl", "unary_table");
-  launch.type("SRC_T", src.storage).type("DST_T", dst.storage).macro("WIDTH", width);
+  const bool bfloats = has_bfloat_table(node);  // the kernel moves bits
+  launch.type("SRC_T", bfloats ? DType::kI16 : src.storage);
+  launch.type("DST_T", bfloats ? DType::kI16 : dst.storage).macro("WIDTH", width);
   push_result(launch.src(0), layout).scratch_in(0).i32(elements);
   launch.range({uz(ceil_div(elements, width))}, {kElementwiseGroup});
   kernel::Candidate candidate{"table", {launch}, {}};
-  candidate.scratch.push_back(table_scratch(*node.attrs<UnaryAttrs>().table, src, dst));
+  candidate.scratch.push_back(bfloats ? bfloat_table(node.epilogue().activation)
+                                      : table_scratch(*node.attrs<UnaryAttrs>().table, src, dst));
   candidate.in_place = {0};
   return candidate;
 }
 
 std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceInfo&) {
-  if (node.attrs<UnaryAttrs>().table) return {table_candidate(node)};
+  if (node.attrs<UnaryAttrs>().table || has_bfloat_table(node)) return {table_candidate(node)};
   const ir::Tensor& src = node.input(0);
   const ir::Tensor& dst = node.output(0);
   const std::int64_t elements = dst.shape.elements();

@@ -14,8 +14,11 @@ namespace {
 constexpr std::array<std::array<int, 2>, 4> kTiles{{{4, 2}, {4, 1}, {2, 1}, {1, 1}}};
 
 bool images_fit(const NodeContext& node, const QuadProduct& product, const DeviceInfo& device) {
+  const auto has_texels = [&](int input) {
+    return node.input(input).storage == DType::kF32 || node.input(input).storage == DType::kF16;
+  };
   return device.image_buffer_texels > 0 && product.group_in % 4 == 0 && !product.int8 &&
-         !has_int8_weights(node);
+         has_texels(product.src) && has_texels(product.weights);
 }
 
 /// Elements of src, or words of four, that the kernel reads at once: its macro KV.

@@ -106,14 +106,15 @@ class Maker {
       return std::string("the types differ: ") + name_of(storage_) + " and " +
              name_of(weights.storage);
     }
+    if (std::string problem = bfloat_problem(node_, p_.weights); !problem.empty()) return problem;
     if (storage_ == DType::kF32 && !node_.allows_tf32())
       return "precision fp32 does not let factors be rounded";
     if (copy_bytes() == 0) {
       return "rows of " + std::to_string(p_.group_in) + " " + name_of(storage_) +
              " channels are not aligned to 4 bytes";
     }
-    if (storage_ == DType::kF16 && weights.storage == DType::kF32) {
-      // The weights stayed float because they are few, or because they do not fit a half.
+    if (storage_ == DType::kF16 && is_float(weights.storage) && weights.storage != DType::kF16) {
+      // The weights are no halves because they are few, or because they do not fit a half.
       if (!weights.is_constant() || !weights.constant->fits_half())
         return "weights in float may not fit the half that the image is stored as";
     }
@@ -217,6 +218,14 @@ struct Ranked {
 };
 
 }  // namespace
+
+std::string bfloat_problem(const NodeContext& node, int weights) {
+  bool found = node.output(0).storage == DType::kBF16;
+  for (int i = 0; i < node.input_count(); ++i) {
+    found = found || (i != weights && node.has_input(i) && node.input(i).storage == DType::kBF16);
+  }
+  return found ? "kernels for tensor cores take no bfloat16 besides weights" : "";
+}
 
 std::vector<kernel::Candidate> tensor_gemms(const NodeContext& node, const DeviceInfo& device,
                                             const TensorGemm& product) {

@@ -1,6 +1,7 @@
 // Engine `tensor_gemm` of the families of convolutions and matrix products: NVIDIA's tensor cores.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "ops/products/matmul.hpp"
@@ -44,8 +45,13 @@ enum class Mma : int { kHalf = 0, kTf32 = 1, kInt8 = 2 };
 
 /// Those for a tensor stored as `storage`: int8 for integers of 8 bits, half or TF32 for floats.
 inline Mma mma_of(DType storage) {
-  return storage == DType::kF32 ? Mma::kTf32 : storage == DType::kF16 ? Mma::kHalf : Mma::kInt8;
+  return storage == DType::kF32 ? Mma::kTf32 : is_float(storage) ? Mma::kHalf : Mma::kInt8;
 }
+
+/// Why the kernels for tensor cores, which read and write floats and halves by means of their own,
+/// cannot compute a node with a tensor of bfloat16 besides its weights; empty if it has none.
+std::string bfloat_problem(const NodeContext& node, int weights);
+
 inline bool has_mma(const DeviceInfo& device, Mma type) {
   return type == Mma::kHalf ? device.mma_f16 : type == Mma::kTf32 ? device.mma_tf32 : device.mma_s8;
 }

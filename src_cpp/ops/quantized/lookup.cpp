@@ -130,7 +130,7 @@ std::optional<Refusal> check_unary_input(const tfl::TensorView& src, int builtin
     case kGelu:
     case kLogistic:
     case kTanh:
-      return check_type(src, "input", {T::kF32, T::kF16, T::kI8, T::kU8, T::kI16});
+      return check_type(src, "input", {T::kF32, T::kF16, T::kBF16, T::kI8, T::kU8, T::kI16});
     case kReluN1To1:
     case kRelu0To1:
     case kHardSwish:
@@ -143,7 +143,8 @@ std::optional<Refusal> check_unary_input(const tfl::TensorView& src, int builtin
     case kRsqrt:
       return check_type(src, "input", {T::kF32, T::kI8, T::kI16});
     case kNeg:
-      return check_type(src, "input", {T::kF32, T::kF16, T::kI32, T::kI64, T::kI8, T::kI16});
+      return check_type(src, "input",
+                        {T::kF32, T::kF16, T::kBF16, T::kI32, T::kI64, T::kI8, T::kI16});
     case kAbs:
       return check_type(src, "input", {T::kF32, T::kI32, T::kI64, T::kI8, T::kI16});
     case kSquare:
@@ -152,7 +153,7 @@ std::optional<Refusal> check_unary_input(const tfl::TensorView& src, int builtin
     case kSin:
     case kCos:
     case kFloor:
-      return check_type(src, "input", {T::kF32, T::kF16});
+      return check_type(src, "input", {T::kF32, T::kF16, T::kBF16});
     default:
       return check_type(src, "input", {T::kF32});
   }

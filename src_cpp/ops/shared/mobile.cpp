@@ -33,7 +33,8 @@ void set_mobile_range(kernel::Launch& launch, std::int64_t x, std::int64_t y, st
 }
 
 bool reads_as_image(std::int64_t elements, DType type, const DeviceInfo& device) {
-  return device.prefers_images() && is_float(type) && elements % 4 == 0 &&
+  const bool has_texels = type == DType::kF32 || type == DType::kF16;
+  return device.prefers_images() && has_texels && elements % 4 == 0 &&
          static_cast<std::uint64_t>(elements / 4) <= device.image_buffer_texels;
 }
 

@@ -50,7 +50,7 @@ constexpr double kBusyItems = 256;
 bool is_int8(DType type) { return type == DType::kI8 || type == DType::kU8; }
 
 double host_bytes(const ir::Tensor& tensor) {
-  const DType type = tensor.dtype == DType::kF16 ? DType::kF32 : tensor.dtype;
+  const DType type = is_float(tensor.dtype) ? DType::kF32 : tensor.dtype;
   return static_cast<double>(tensor.shape.elements()) * static_cast<double>(size_of(type));
 }
 

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "base/bfloat.hpp"
 #include "base/half.hpp"
 #include "plan/budget/planner.hpp"
 #include "plan/isolate.hpp"
@@ -53,6 +54,7 @@ Bytes random_bytes(DType dtype, std::int64_t host_bytes) {
   };
   if (dtype == DType::kF32 || dtype == DType::kC64) fill([](float x) { return x; });
   if (dtype == DType::kF16) fill(float_to_half);
+  if (dtype == DType::kBF16) fill(float_to_bfloat);
   return bytes;
 }
 
@@ -83,11 +85,13 @@ double distance(DType dtype, const Bytes& got, const Bytes& want) {
     for (std::size_t i = 0; i < n; i += step_of(n))
       compare(static_cast<double>(element(got, i, 0.0F)),
               static_cast<double>(element(want, i, 0.0F)));
-  } else if (dtype == DType::kF16) {
+  } else if (is_float(dtype)) {
     const std::size_t n = want.size() / sizeof(std::uint16_t);
     for (std::size_t i = 0; i < n; i += step_of(n)) {
       const auto value = [&](const Bytes& bytes) {
-        return static_cast<double>(half_to_float(element(bytes, i, std::uint16_t{})));
+        const std::uint16_t bits = element(bytes, i, std::uint16_t{});
+        return static_cast<double>(dtype == DType::kF16 ? half_to_float(bits)
+                                                        : bfloat_to_float(bits));
       };
       compare(value(got), value(want));
     }

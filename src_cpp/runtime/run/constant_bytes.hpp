@@ -8,7 +8,7 @@
 
 namespace clgpu::runtime {
 
-/// The bytes of a float constant as half, or of a half constant as float.
+/// The bytes of a constant of floats, halves or bfloats as another one of these types.
 std::vector<std::uint8_t> bytes_as(const ir::Constant& constant, DType storage);
 
 }  // namespace clgpu::runtime

@@ -318,7 +318,7 @@ Executor::BoundLaunch Executor::bind(plan::Step& step) {
 Executor::BoundLaunch Executor::try_bind(plan::Step& step) {
   const cl::Api& api = context_->api();
   const kernel::Launch& launch = step.launch;
-  std::string& source = sources_[{launch.file, launch.predicated}];
+  std::string& source = sources_[{launch.file, launch.predicated, launch.has_more_types}];
   if (source.empty()) source = kernel::text_of(launch);
   const std::string options = build_options(launch);
   kernel::check_macros(launch.file, options);
@@ -431,7 +431,7 @@ bool Executor::is_due(const plan::Step& step) {
       "clEnqueueReadBuffer", plan_.buffers[uz(buffer)].name);
   // As kernels compare: -0.0 is 0.
   const DType storage = plan_.buffers[uz(buffer)].storage;
-  if (storage == DType::kF32 || storage == DType::kF16) value.back() &= 0x7F;
+  if (is_float(storage)) value.back() &= 0x7F;
   return std::any_of(value.begin(), value.end(), [](char byte) { return byte != 0; });
 }
 

@@ -37,7 +37,7 @@ std::string key_of(const plan::Step& step, std::size_t number,
                    const std::vector<std::string>& keys) {
   const kernel::Launch& launch = step.launch;
   Sha256 hash;
-  hash.update(kernel::source_digest(launch.file)).update(launch.entry).update(kEnd);
+  hash.update(kernel::source_digest(launch)).update(launch.entry).update(kEnd);
   hash.update(build_options(launch)).update(kEnd).update(std::to_string(number)).update(kEnd);
   for (const auto* range : {&launch.global, &launch.local}) {
     for (const std::size_t n : *range) hash.update(std::to_string(n)).update(kEnd);

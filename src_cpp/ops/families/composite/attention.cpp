@@ -4,6 +4,7 @@
 
 #include "ops/families/composite/composite.hpp"
 #include "ops/families/composite/limits.hpp"
+#include "ops/products/tensor_gemm.hpp"
 #include "ops/shared/sharing.hpp"
 
 namespace clgpu::ops::composite {
@@ -143,7 +144,8 @@ kernel::Candidate in_vectors(const NodeContext& node, const Sizes& size, const D
 /// Whether tensor cores multiply halves here: only where a plan stores the queries as such.
 bool has_tensor_cores(const NodeContext& node, const Sizes& size, const DeviceInfo& device) {
   constexpr int kFewRows = 32;  // most rows of a work-group would be empty
-  return device.mma_f16 && node.input(kQ).storage == DType::kF16 && size.cols == size.depth &&
+  return device.mma_f16 && bfloat_problem(node, -1).empty() &&
+         node.input(kQ).storage == DType::kF16 && size.cols == size.depth &&
          (size.depth == 64 || size.depth == 128) && size.rows() >= kFewRows &&
          node.attrs<CompositeAttrs>().scale > 0.0F;
 }

@@ -51,12 +51,14 @@ class Maker {
     if (conv_.quantized() && (storage_ != DType::kI8 || weights.storage != DType::kI8))
       return std::string("tensor cores take int8, not ") + name_of(storage_);
     if (conv_.quantized() && g.reflect) return "an image of integers is not mirrored";
+    if (std::string problem = bfloat_problem(conv_.node, kWeights); !problem.empty())
+      return problem;
     if (storage_ == DType::kF32 && !conv_.node.allows_tf32())
       return "precision fp32 does not let factors be rounded";
     if (copy_bytes() == 0)
       return "pixels of " + std::to_string(conv_.in_c) + " " + name_of(storage_) +
              " channels are not aligned to 4 bytes";
-    if (storage_ == DType::kF16 && weights.storage == DType::kF32 &&
+    if (storage_ == DType::kF16 && is_float(weights.storage) && weights.storage != DType::kF16 &&
         !(weights.is_constant() && weights.constant->fits_half()))
       return "weights in float may not fit the half that the image is stored as";
     if (conv_.filter_h > kMostFilterRows)
