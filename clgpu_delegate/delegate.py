@@ -14,7 +14,7 @@ from clgpu_delegate.base import embedded
 from clgpu_delegate.devices import Device
 from clgpu_delegate.errors import OptionError
 from clgpu_delegate.options import Options, Settings, with_settings
-from clgpu_delegate.precision import plan_text
+from clgpu_delegate.precision import Int8Scale, plan_text
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -297,7 +297,14 @@ class Delegate:
         if self._options.plan is not None:
             return self._options.plan
         text = plan_text(
-            mixed.model, mixed.error, mixed.half, mixed.int8, mixed.tf32, mixed.half_sums
+            mixed.model,
+            mixed.error,
+            mixed.half,
+            mixed.int8,
+            mixed.tf32,
+            mixed.half_sums,
+            mixed.integers,
+            (Int8Scale(*scale) for scale in mixed.scales),
         )
         return native.find_plan(self._native, self._options, text)
 

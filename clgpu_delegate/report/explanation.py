@@ -182,10 +182,13 @@ class Explanation(Shown):
         known = bytes_ + sum(t.storage in ("float16", "float32") for t in self.tensors)
         rounded = sum(node.precision == "tf32" for node in self.nodes)
         added = sum(node.adds_halves for node in self.nodes)
+        integers = sum(
+            node.index in self.mixed.integers and node.sums == "integer" for node in self.nodes
+        )
         bound = self.mixed.error
         return (
             f"plan {self.mixed.source}, {halves} of {known} float tensors as half, {bytes_} "
-            f"as int8, {rounded} nodes with tf32, {added} with half sums"
+            f"as int8, {rounded} nodes with tf32, {added} with half sums, {integers} with integers"
             + ("" if bound is None else f", made for an error of {bound:.2g}")
         )
 

@@ -230,11 +230,20 @@ class Mixed:
     half_sums: tuple[int, ...] = ()
     """Nodes whose products may be added in half."""
 
+    integers: tuple[int, ...] = ()
+    """Nodes that may compute with int8."""
+
+    scales: tuple[tuple[int, float, int], ...] = ()
+    """Of the tensors that these nodes read and write: tensor, scale, zero point."""
+
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Mixed:
         """Of ``"mixed"`` in `Explanation.to_dict`."""
-        lists = {key: tuple(data.get(key, ())) for key in ("half", "int8", "tf32", "half_sums")}
-        return cls(**{**data, **lists})
+        names = ("half", "int8", "tf32", "half_sums", "integers")
+        lists = {key: tuple(data.get(key, ())) for key in names}
+        fields = ("tensor", "scale", "zero_point")
+        scales = tuple(tuple(entry[f] for f in fields) for entry in data.get("scales", ()))
+        return cls(**{**data, **lists, "scales": scales})
 
 
 @dataclasses.dataclass(frozen=True)
