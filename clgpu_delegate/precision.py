@@ -402,9 +402,9 @@ def plan_text(
 
 
 def _scale_text(scale: Int8Scale) -> str:
-    """Such as ``8:0.05:-128``; a plus sign would begin the next one."""
-    number = repr(float(scale.scale)).replace("+", "")
-    return f"{scale.tensor}:{number}:{scale.zero_point}"
+    """Such as ``8/0.05/-128``; nine digits tell a float32 from all others."""
+    number = f"{scale.scale:.9g}".replace("+", "")  # a plus sign would begin the next one
+    return f"{scale.tensor}/{number}/{scale.zero_point}"
 
 
 def _ranges(ids: Iterable[int]) -> str:

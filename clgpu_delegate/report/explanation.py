@@ -182,9 +182,8 @@ class Explanation(Shown):
         known = bytes_ + sum(t.storage in ("float16", "float32") for t in self.tensors)
         rounded = sum(node.precision == "tf32" for node in self.nodes)
         added = sum(node.adds_halves for node in self.nodes)
-        integers = sum(
-            node.index in self.mixed.integers and node.sums == "integer" for node in self.nodes
-        )
+        made = ("quantize_activations", "applied")
+        integers = len({s.node for s in self.steps if (s.pass_name, s.outcome) == made})
         bound = self.mixed.error
         return (
             f"plan {self.mixed.source}, {halves} of {known} float tensors as half, {bytes_} "

@@ -42,7 +42,7 @@ struct PrecisionPlan {
 };
 
 /// Reads the form in which options and the cache have a plan,
-/// "model=0a1b,error=0.001,half=3+7-12,int8=4,tf32=5,sums=5,integers=6,scales=8:0.05:-128+9:0.1:3":
+/// "model=0a1b,error=0.001,half=3+7-12,int8=4,tf32=5,sums=5,integers=6,scales=8/0.05/-128+9/0.1/3":
 /// only the model has to be there.
 /// Nothing if the text has another form.
 std::optional<PrecisionPlan> read_precision_plan(const std::string& text);

@@ -49,11 +49,11 @@ std::optional<double> read_positive(const std::string& text) {
   return value;
 }
 
-// "8:0.05:-128+9:0.1:3"
+// "8/0.05/-128+9/0.1/3"
 bool read_scales(const std::string& text, std::map<int, Int8Scale>& scales) {
   constexpr int kLeast = -128, kMost = 127;
   for (const std::string& item : split(text, '+')) {
-    const std::vector<std::string> parts = split(item, ':');
+    const std::vector<std::string> parts = split(item, '/');
     if (parts.size() != 3) return false;
     const bool negative = !parts[2].empty() && parts[2].front() == '-';
     const auto tensor = read_index(parts[0]);

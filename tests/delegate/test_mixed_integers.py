@@ -19,7 +19,6 @@ from clgpu_delegate.quantization import rules
 from clgpu_delegate.quantization.regions import IntegerParts, integer_parts
 from clgpu_delegate.runtimes import find_runtime
 from tests import quick
-from tests.delegate.test_mixed import Loaded
 from tests.model_maker import ModelMaker
 from tests.models.random_graphs import random_graph
 from tests.ops.harness import op_runtime
@@ -39,12 +38,10 @@ class Network(ModelMaker):
     def floats(self, *shape: int) -> int:
         return self.constant(self.rng.standard_normal(shape).astype(np.float32) * 0.3)
 
-    def convolution(
-        self, x: int, channels: int, size: int = 3, activation: str = "NONE", *, bias: bool = True
-    ) -> int:
+    def convolution(self, x: int, channels: int, size: int = 3, activation: str = "NONE") -> int:
         shape = self.shape(x)
         weights = self.floats(channels, size, size, shape[3])
-        inputs = [x, weights, self.floats(channels) if bias else None]
+        inputs = [x, weights, self.floats(channels)]
         return self.op(
             "CONV_2D", inputs, (*shape[:3], channels), padding="SAME", stride_w=1, stride_h=1,
             fused_activation_function=activation,
@@ -81,14 +78,14 @@ def network() -> bytes:
     y = m.op("SUB", [y, m.constant(np.full((1, 1, 1, 16), 0.25, np.float32))], (1, 8, 8, 16))
     y = m.op("LEAKY_RELU", [y], (1, 8, 8, 16), alpha=0.1)
     y = m.op("RESIZE_BILINEAR", [y, m.constant(np.int32([4, 4]))], (1, 4, 4, 16))
-    gate = m.op("LOGISTIC", [m.convolution(y, 16, 1, bias=False)], (1, 4, 4, 16))
+    gate = m.op("LOGISTIC", [m.convolution(y, 16, 1)], (1, 4, 4, 16))
     y = m.op("MUL", [y, gate], (1, 4, 4, 16))
     y = m.op("TRANSPOSE", [y, m.constant(np.int32([0, 2, 1, 3]))], (1, 4, 4, 16))
     begin, size = m.constant(np.int32([0, 0, 1, 0])), m.constant(np.int32([1, 4, 3, 16]))
     y = m.op("SLICE", [y, begin, size], (1, 4, 3, 16))
     mean = m.op("MEAN", [y, m.constant(np.int32([1, 2]))], (1, 16))
     flat = m.op("RESHAPE", [y, m.constant(np.int32([1, -1]))], (1, 192))
-    y = m.op("FULLY_CONNECTED", [flat, m.floats(16, 192), m.floats(16)], (1, 16))
+    y = m.op("FULLY_CONNECTED", [flat, m.floats(16, 192), None], (1, 16))
     y = m.op("ADD", [y, mean], (1, 16))
     m.output(m.op("SOFTMAX", [y], (1, 16), beta=1.0), mean)
     return m.build()
@@ -117,7 +114,7 @@ def text_of(model: str, parts: IntegerParts, nodes: Any = None) -> str:
 
 
 def digest(content: bytes, x: np.ndarray, **options: Any) -> str:
-    mixed = Loaded(x, content, precision="mixed", **options).explanation.mixed
+    mixed = run(content, x, "mixed", **options)[1].mixed
     assert mixed is not None
     return mixed.model
 
@@ -231,10 +228,10 @@ def test_plan_file_has_the_scales(samples, tmp_path):
 @pytest.mark.parametrize(
     "item",
     [
-        "integers=", "integers=a", "scales=", "scales=1", "scales=1:0.5", "scales=1:0:0",
-        "scales=1:-1:0", "scales=1:nan:0", "scales=1:inf:0", "scales=1:1e-45:0",
-        "scales=1:1e39:0", "scales=1:0.5:128", "scales=1:0.5:-129", "scales=1:0.5:--1",
-        "scales=1:0.5:0:0", "scales=1:0.5:0+1:0.5:0", "scales=1:0.5:0+", "scales=-1:0.5:0",
+        "integers=", "integers=a", "scales=", "scales=1", "scales=1/0.5", "scales=1/0/0",
+        "scales=1/-1/0", "scales=1/nan/0", "scales=1/inf/0", "scales=1/1e-45/0",
+        "scales=1/1e39/0", "scales=1/0.5/128", "scales=1/0.5/-129", "scales=1/0.5/--1",
+        "scales=1/0.5/0/0", "scales=1/0.5/0+1/0.5/0", "scales=1/0.5/0+", "scales=-1/0.5/0",
     ],
 )  # fmt: skip
 def test_text_with_wrong_integers_is_an_error(item):
@@ -242,7 +239,7 @@ def test_text_with_wrong_integers_is_an_error(item):
         clgpu_delegate.load(precision=f"model=00,{item}")
 
 
-@pytest.mark.parametrize("text", ["1:0.5:-128", "1:1e-30:127+9999999:1e30:0", "1:5e-1:-0"])
+@pytest.mark.parametrize("text", ["1/0.5/-128", "1/1e-30/127+9999999/1e30/0", "1/5e-1/-0"])
 def test_text_with_right_scales_is_read(text):
     clgpu_delegate.load(precision=f"model=00,integers=3,scales={text}")
 
