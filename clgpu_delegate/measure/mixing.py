@@ -168,6 +168,7 @@ class _Search:
         self._model = ""
         self._halves_run = True
         self._parts: IntegerParts | None = None
+        self._inputs: dict[int, tuple[int, ...]] = {}  # tensors of each node
 
     def run(self) -> PrecisionPlan:
         subject, everything = self._subject, [*self._seen, *self._held_back]
@@ -348,7 +349,7 @@ class _Search:
         """Then nodes that compute with int8, as many as hold the bound beside the plan so far.
 
         A product and the nodes behind it, up to the next product, change together, so that few
-        tensors are converted. Groups of nodes that are slower than before with the conversions
+        tensors are converted. Connected nodes that are slower than before with the conversions
         around them are given up.
         """
         taken = [*self._base, *self._best]
@@ -363,7 +364,10 @@ class _Search:
             if after is None:
                 return
             self._base = bases[loaded.index(before)]
-            blocks = [block for block in self._blocks(before, after) if block.gain > 0]
+            blocks = self._blocks(before, after)
+            if not any(block.gain > 0 for block in blocks):
+                return
+            self._inputs = {node.index: node.input_ids for node in before.explanation.nodes}
             alone = self._alone_errors(blocks)
             allowed = _MARGIN * self._subject.max_error
             order = sorted(
@@ -500,6 +504,8 @@ class _Search:
         if self._subject.prefer == "memory":
             # Of two changes that leave the peak as it is, the one of larger tensors.
             gain = max(self._peak - change.peak, 0) + change.bytes * _OFF_PEAK
+        if gain <= 0:  # integers between others, which would be converted
+            return -(change.error**2)
         return gain / max(change.error, 1e-12) ** 2
 
     def _worth_of_weights(self, change: Change) -> float:
@@ -539,7 +545,8 @@ class _Search:
         if self._subject.prefer == "memory":
             saved: float = self._peak - measured.explanation.peak_bytes
         else:
-            saved = sum(change.gain for change in changes)
+            # What is slower alone may save conversions between its neighbours.
+            saved = sum(max(change.gain, 0.0) for change in changes)
         if saved >= self._saved:
             self._best, self._saved = list(changes), saved
         return True
@@ -579,6 +586,7 @@ class _Search:
             chosen = min(close, key=lambda i: own[i].bytes)
         mixed = dataclasses.replace(own[chosen], name="mixed")
         ids = _united(tried[chosen])
+        ids.int8.difference_update(self._weights_of(ids.integers))
         metric = self._subject.metric
         return PrecisionPlan(
             model=self._model,
@@ -598,6 +606,11 @@ class _Search:
             changes=tuple(_told(change, ids) for change in self._measured),
             complete=self._complete,
         )
+
+    def _weights_of(self, integers: set[int]) -> set[int]:
+        """What only these nodes read: they make int8 of their weights themselves."""
+        others = {t for n, ids in self._inputs.items() if n not in integers for t in ids}
+        return {t for n in integers for t in self._inputs[n]} - others
 
     def _points(self, values: Sequence[str]) -> list[PrecisionPoint]:
         """Measure each value of the option as a whole; their times are taken in turns."""

@@ -128,7 +128,8 @@ def test_plan_for_time_is_not_slower_than_floats(model, samples):
     points = {point.name: point for point in plan.points}
     assert points["mixed"].seconds <= points["fp32"].seconds * 1.03
     assert plan.error <= plan.max_error
-    assert all(change.seconds > 0 for change in plan.changes)
+    alone = [change for change in plan.changes if change.kind != "integers"]
+    assert all(change.seconds > 0 for change in alone)
 
 
 def test_same_seed_makes_the_same_plan(model, samples):
