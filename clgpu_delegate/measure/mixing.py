@@ -47,7 +47,7 @@ Metric = Callable[[Sequence[Array], Sequence[Array]], float]
 _HELD_BACK = 1 / 3  # of the samples
 _ALONE_SAMPLES = 4  # that measure a group alone
 _ALONE_SHARE = 0.5  # of the budget
-_FLOATS_SHARE = 0.6  # of the budget: the rest is left to integers
+_FLOATS_SHARE = 0.5  # of the budget: the rest is left to integers
 _OBSERVERS = ("minmax", "percentile")  # of the ranges that int8 stands for
 _MARGIN = 0.8  # of the bound: samples that the search has not seen may have larger errors
 _HELD_MARGIN = 0.9  # the same of those that are held back, since others may have larger ones yet
@@ -169,6 +169,7 @@ class _Search:
         self._halves_run = True
         self._parts: IntegerParts | None = None
         self._inputs: dict[int, tuple[int, ...]] = {}  # tensors of each node
+        self._without: list[Change] = []  # the best without integers
 
     def run(self) -> PrecisionPlan:
         subject, everything = self._subject, [*self._seen, *self._held_back]
@@ -177,7 +178,7 @@ class _Search:
         self._model = self._digest()
         floats = self._whole("fp32", everything)
         device = floats.explanation.device
-        self._peak = floats.explanation.peak_bytes
+        self._floats, self._peak = floats, floats.explanation.peak_bytes
         if not floats.error <= subject.max_error:
             raise OptionError(
                 f"max_error is {subject.max_error:g}, but fp32 itself has an error of "
@@ -353,17 +354,14 @@ class _Search:
         around them are given up.
         """
         taken = [*self._base, *self._best]
-        self._base, self._best, self._saved = taken, [], 0.0
+        self._base, self._best, self._saved, self._without = taken, [], 0.0, taken
         if self._stopped:
             return
         with self._interruptible():
-            bases = [taken, [change for change in taken if change.gain > 0], []]
-            loaded = [self._whole(self._text(base), self._alone) for base in bases]
-            before = min(loaded, key=lambda whole: sum(whole.times.values()))
-            after = self._every_integer(bases[loaded.index(before)])
+            before, self._base = self._base_of_integers(taken)
+            after = self._every_integer()
             if after is None:
                 return
-            self._base = bases[loaded.index(before)]
             blocks = self._blocks(before, after)
             if not any(block.gain > 0 for block in blocks):
                 return
@@ -377,10 +375,29 @@ class _Search:
             )
             self._prefix(order)
             self._refine(self._nearest_first([c for c in order if c not in self._best]))
+        if self._best:
             self._leave_slow(before)
 
-    def _every_integer(self, base: Sequence[Change]) -> _Whole | None:
-        """The base with all integers, with the observer of ranges whose error is the smaller."""
+    def _base_of_integers(self, taken: list[Change]) -> tuple[_Whole, list[Change]]:
+        """What was taken, or the part of it that is faster than floats, or nothing of it.
+
+        Unless time is saved by it, the whole bound is left to the integers.
+        """
+        bases = [[], [change for change in taken if change.gain > 0], taken]
+        bases = [base for i, base in enumerate(bases) if base not in bases[:i]]
+        wholes = [self._floats]
+        wholes += [self._whole(self._text(base), self._alone) for base in bases[1:]]
+        seconds = [sum(whole.times.values()) for whole in wholes]
+        best = min(range(len(bases)), key=seconds.__getitem__)
+        if seconds[best] * _ALIKE >= seconds[0]:
+            best = 0
+        return wholes[best], bases[best]
+
+    def _every_integer(self) -> _Whole | None:
+        """The base with all integers, with the first observer of ranges that holds the bound.
+
+        If none does, with that of the smaller error.
+        """
         best: tuple[float, IntegerParts, _Whole] | None = None
         seen = [self._subject.samples[number] for number in self._seen]
         for observer in _OBSERVERS:
@@ -393,9 +410,11 @@ class _Search:
             if not self._parts.nodes:
                 break
             every = Change("integers", frozenset(self._parts.nodes), "", 0, 0)
-            whole = self._tried(self._text([*base, every]), self._alone)
+            whole = self._tried(self._text([*self._base, every]), self._alone)
             if whole is not None and (best is None or whole.error < best[0]):
                 best = whole.error, self._parts, whole
+                if whole.error <= _MARGIN * self._subject.max_error:
+                    break
         if best is None:
             return None
         self._parts = best[1]
@@ -435,8 +454,6 @@ class _Search:
     def _leave_slow(self, before: _Whole) -> None:
         """Give up the groups of nodes that are not faster, with their conversions, than before."""
         regions = self._regions(self._integers_of(self._best))
-        if not regions:
-            return
         now = self._whole(self._text([*self._base, *self._best]), self._alone)
         slow: set[int] = set()
         for region in regions:
@@ -568,7 +585,7 @@ class _Search:
         fast = [change for change in taken if change.gain > 0]
         tried = [list(taken)] if taken else []
         floats = [change for change in taken if change.kind != "integers"]
-        for part in (fast, floats):
+        for part in (fast, floats, self._without):
             if part and part not in tried and self._error_of(part, self._held_back) <= most:
                 tried.append(part)
         names = ["fp32", "fp16"] if self._halves_run else ["fp32"]
