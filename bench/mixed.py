@@ -38,6 +38,8 @@ class Row:
         Float tensors on the device that are half, those that are int8, and all of them.
     tf32
         Nodes that round factors.
+    integers
+        Nodes that compute with int8.
     tuning_s
         Seconds that tuning took.
     complete
@@ -59,6 +61,7 @@ class Row:
     int8: int
     tensors: int
     tf32: int
+    integers: int
     tuning_s: float
     complete: bool
 
@@ -156,6 +159,7 @@ def measure(
         int8=quantised,
         tensors=quantised + stored.count("float16") + stored.count("float32"),
         tf32=sum(node.precision == "tf32" for node in explanation.nodes),
+        integers=len(plan.integers),
         tuning_s=seconds,
         complete=plan.complete,
     )
@@ -186,6 +190,7 @@ COLUMNS = (
     Column("int8", "int8", "d"),
     Column("of", "tensors", "d"),
     Column("tf32", "tf32", "d"),
+    Column("integers", "integers", "d"),
     Column("in s", "tuning_s", ".0f"),
 )
 

@@ -1,4 +1,4 @@
-"""Plans of precisions: which tensors of a model are stored as half, and which sums are rounded."""
+"""Plans of precisions: what a model stores and computes in less than float."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from clgpu_delegate.errors import FileError
 RELATIVE_L2 = "relative L2"
 _FORMAT = 1
 _LARGEST = 2.0**63  # of numbers in a file
+_LEAST_SCALE = 2.0**-126  # the least float32 with all its bits
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,6 +44,26 @@ class PrecisionPoint:
 
 
 @dataclasses.dataclass(frozen=True)
+class Int8Scale:
+    """What the int8 numbers of a tensor stand for: ``scale * (stored - zero_point)``.
+
+    Examples
+    --------
+    >>> clgpu_delegate.Int8Scale(tensor=4, scale=0.5, zero_point=-128).scale
+    0.5
+    """
+
+    tensor: int
+    """As the model counts it."""
+
+    scale: float
+    """Above 0, as a float32."""
+
+    zero_point: int
+    """From -128 to 127."""
+
+
+@dataclasses.dataclass(frozen=True)
 class PrecisionChange:
     """Tensors or nodes that the search has measured alone in the lower precision.
 
@@ -59,9 +80,9 @@ class PrecisionChange:
 
     kind: str
     """``"results"`` or ``"weights"``, stored as half; ``"int8"``: weights stored as int8;
-    ``"bfloat"``: results or weights stored as bfloat16; ``"factors"`` of products with TF32; or
-    ``"sums"`` of products in half, whose errors were
-    measured together with the rest of the plan only: theirs is infinite."""
+    ``"bfloat"``: results or weights stored as bfloat16; ``"factors"`` of products with TF32;
+    ``"integers"``: nodes that compute with int8; or ``"sums"`` of products in half, whose errors
+    were measured together with the rest of the plan only: theirs is infinite."""
 
     tensors: tuple[int, ...]
     nodes: tuple[int, ...]
@@ -148,6 +169,13 @@ class PrecisionPlan(Shown):
     """Tensors that are stored as bfloat16, which has the range of float and 8 bits of mantissa;
     files of earlier versions have none."""
 
+    integers: tuple[int, ...] = ()
+    """Nodes that compute with int8, as the model counts them; files of earlier versions have
+    none."""
+
+    scales: tuple[Int8Scale, ...] = ()
+    """Of the tensors that these nodes read and write."""
+
     def front(self) -> tuple[PrecisionPoint, ...]:
         """The points that no other point beats in time and error: the Pareto front, fastest first.
 
@@ -164,7 +192,15 @@ class PrecisionPlan(Shown):
         """The value of the option `precision`, for hosts in other languages than Python."""
         bound = self.max_error if self.metric == RELATIVE_L2 else None
         return plan_text(
-            self.model, bound, self.half, self.int8, self.tf32, self.half_sums, self.bfloat
+            self.model,
+            bound,
+            self.half,
+            self.int8,
+            self.tf32,
+            self.half_sums,
+            self.bfloat,
+            self.integers,
+            self.scales,
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -179,12 +215,13 @@ class PrecisionPlan(Shown):
         """Make a plan of what `to_dict` gives; a ValueError that names the field if it is not."""
         if not isinstance(data, Mapping) or data.get("format") != _FORMAT:
             raise ValueError("it is not a plan of precisions")
-        given = {"half_sums": (), "bfloat": (), **data}
+        given = {"half_sums": (), "bfloat": (), "integers": (), "scales": (), **data}
         del given["format"]
         plan = cls(
             **_checked(cls, given, ""),
             points=_entries(PrecisionPoint, "points", given["points"]),
             changes=_entries(PrecisionChange, "changes", given["changes"]),
+            scales=_entries(Int8Scale, "scales", given["scales"]),
         )
         if not plan.max_error > 0:
             raise ValueError(f"max_error is {plan.max_error}; allowed: a number above 0")
@@ -227,7 +264,7 @@ class PrecisionPlan(Shown):
             f"{self.device}: {len(set(self.half) - set(self.int8))} tensors as half, "
             f"{len(self.bfloat)} as bfloat16, "
             f"{len(self.int8)} as int8, {len(self.tf32)} nodes with tf32, "
-            f"{len(self.half_sums)} with half sums; "
+            f"{len(self.half_sums)} with half sums, {len(self.integers)} with integers; "
             f"{self.metric} error {self.error:.2g} on {self.held_back} samples that the search did "
             f"not see, allowed {self.max_error:.2g}{rest}"
         )
@@ -280,6 +317,18 @@ def _counts(name: str, value: Any) -> tuple[int, ...]:
     return tuple(_count(f"an element of {name}", item) for item in value)
 
 
+def _scale(name: str, value: Any) -> float:
+    if not _LEAST_SCALE <= _number(name, value) <= _LARGEST:
+        raise ValueError(f"{name} is {value!r:.40}; allowed: a number from {_LEAST_SCALE:.3g} on")
+    return float(value)
+
+
+def _zero_point(name: str, value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not -128 <= value <= 127:
+        raise ValueError(f"{name} is {value!r:.40}; allowed: an integer from -128 to 127")
+    return value
+
+
 def _text(name: str, value: Any) -> str:
     if not isinstance(value, str):
         raise ValueError(f"{name} is {value!r:.40}; allowed: a text")
@@ -291,6 +340,9 @@ def _flag(name: str, value: Any) -> bool:
         raise ValueError(f"{name} is {value!r:.40}; allowed: true, false")
     return value
 
+
+_READERS_OF: dict[str, Callable[[str, Any], Any]] = {"scale": _scale, "zero_point": _zero_point}
+"""Of fields with less values than their types."""
 
 _READERS: dict[str, Callable[[str, Any], Any]] = {
     "float": _number,
@@ -307,13 +359,13 @@ def _checked(kind: type, entry: Mapping[str, Any], where: str) -> dict[str, Any]
     if odd := sorted(map(str, types.keys() ^ entry.keys())):
         raise ValueError(f"{where}{odd[0]} is missing or is no field of a plan")
     return {
-        name: _READERS[of_type](where + name, entry[name])
+        name: _READERS_OF.get(name, _READERS[of_type])(where + name, entry[name])
         for name, of_type in types.items()
         if of_type in _READERS
     }
 
 
-_Entry = TypeVar("_Entry", PrecisionPoint, PrecisionChange)
+_Entry = TypeVar("_Entry", PrecisionPoint, PrecisionChange, Int8Scale)
 
 
 def _entries(kind: type[_Entry], name: str, value: Any) -> tuple[_Entry, ...]:
@@ -338,6 +390,8 @@ def plan_text(
     tf32: Iterable[int],
     half_sums: Iterable[int] = (),
     bfloat: Iterable[int] = (),
+    integers: Iterable[int] = (),
+    scales: Iterable[Int8Scale] = (),
 ) -> str:
     """The form in which the option `precision` has a plan; ``bound``: of the relative L2 error."""
     items = [f"model={model}"]
@@ -349,8 +403,16 @@ def plan_text(
         "int8": _ranges(int8),
         "tf32": _ranges(tf32),
         "sums": _ranges(half_sums),
+        "integers": _ranges(integers),
+        "scales": "+".join(map(_scale_text, sorted(scales, key=lambda scale: scale.tensor))),
     }
     return ",".join([*items, *(f"{key}={ids}" for key, ids in lists.items() if ids)])
+
+
+def _scale_text(scale: Int8Scale) -> str:
+    """Such as ``8/0.05/-128``; nine digits tell a float32 from all others."""
+    number = f"{scale.scale:.9g}".replace("+", "")  # a plus sign would begin the next one
+    return f"{scale.tensor}/{number}/{scale.zero_point}"
 
 
 def _ranges(ids: Iterable[int]) -> str:

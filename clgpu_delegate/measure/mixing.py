@@ -13,37 +13,48 @@ import numpy as np
 
 from clgpu_delegate.base.progress import Bar
 from clgpu_delegate.delegate import Delegate
-from clgpu_delegate.errors import ClgpuError, InputError, OptionError
+from clgpu_delegate.errors import (
+    ClgpuError,
+    InputError,
+    ModelError,
+    OptionError,
+    QuantizationError,
+)
 from clgpu_delegate.measure.turns import device_times
 from clgpu_delegate.options import Options
 from clgpu_delegate.precision import (
     RELATIVE_L2,
+    Int8Scale,
     PrecisionChange,
     PrecisionPlan,
     PrecisionPoint,
     plan_text,
 )
+from clgpu_delegate.quantization.regions import IntegerParts, integer_parts
 from clgpu_delegate.report.explanation import Explanation
 from clgpu_delegate.runtimes import Runtime
 from clgpu_delegate.tflite import inference
 from clgpu_delegate.tflite.inference import Array
 
 Sample = Sequence[Array]
-KINDS = ("results", "weights", "int8", "factors", "sums", "bfloat")
+KINDS = ("results", "weights", "int8", "factors", "sums", "bfloat", "integers")
 """What changes: tensors that kernels write or constants that they read become half, weights become
 int8, factors of products are rounded to TF32, products are added in half, tensors that kernels
-write or constants that they read become bfloat16."""
+write or constants that they read become bfloat16, nodes compute with int8."""
 
 Metric = Callable[[Sequence[Array], Sequence[Array]], float]
 
 _HELD_BACK = 1 / 3  # of the samples
 _ALONE_SAMPLES = 4  # that measure a group alone
 _ALONE_SHARE = 0.5  # of the budget
+_FLOATS_SHARE = 0.5  # of the budget: the rest is left to integers
+_OBSERVERS = ("minmax", "percentile")  # of the ranges that int8 stands for
 _MARGIN = 0.8  # of the bound: samples that the search has not seen may have larger errors
 _HELD_MARGIN = 0.9  # the same of those that are held back, since others may have larger ones yet
 _ALIKE = 1.02  # times within this factor are equal: then memory decides
 _LEAST_GROUPS = 4
 _TURNS = 7  # of the times of the whole
+_PASS = "quantize_activations"  # makes integers of the nodes of a plan
 _ONLY_ONCE: dict[str, Any] = {"chain": "off", "warm_up": False}  # of what is not timed
 _OFF_PEAK = 1e-3  # worth of a byte that does not lower the peak of memory
 
@@ -76,7 +87,7 @@ class Change:
     """One of `KINDS`."""
 
     ids: frozenset[int]
-    """Tensors; of factors and sums, nodes."""
+    """Tensors; of factors, sums and integers, nodes."""
 
     op: str
     """Operation of its first node."""
@@ -142,7 +153,7 @@ class _Search:
     ) -> None:
         self._subject, self._bar, self._told = subject, bar, told
         self._end = time.monotonic() + subject.budget
-        self._searching, self._complete = False, True
+        self._searching, self._complete, self._stopped = False, True, False
         self._base: list[Change] = []  # is taken anyway
         self._best: list[Change] = []
         self._saved = 0.0  # by the best: seconds or bytes
@@ -156,6 +167,9 @@ class _Search:
         self._alone = self._seen[:_ALONE_SAMPLES]
         self._model = ""
         self._halves_run = True
+        self._parts: IntegerParts | None = None
+        self._inputs: dict[int, tuple[int, ...]] = {}  # tensors of each node
+        self._without: list[Change] = []  # the best without integers
 
     def run(self) -> PrecisionPlan:
         subject, everything = self._subject, [*self._seen, *self._held_back]
@@ -164,7 +178,7 @@ class _Search:
         self._model = self._digest()
         floats = self._whole("fp32", everything)
         device = floats.explanation.device
-        self._peak = floats.explanation.peak_bytes
+        self._floats, self._peak = floats, floats.explanation.peak_bytes
         if not floats.error <= subject.max_error:
             raise OptionError(
                 f"max_error is {subject.max_error:g}, but fp32 itself has an error of "
@@ -180,9 +194,14 @@ class _Search:
         else:
             rounded = self._tried("tf32", self._alone)
             changes += [*half, *([] if rounded is None else self._rounded(floats, rounded))]
+        saves_time, end = subject.prefer == "time", self._end
+        if saves_time:
+            self._end -= (1 - _FLOATS_SHARE) * (end - time.monotonic())
         self._spend(self._saving(changes))
-        if subject.prefer == "time":
+        self._end = end
+        if saves_time:
             self._spend_sums()
+            self._spend_integers()
         return self._settle(device, [*self._base, *self._best])
 
     def _digest(self) -> str:
@@ -331,7 +350,7 @@ class _Search:
         first. Devices whose first choice are float sums have none.
         """
         self._base, self._best, self._saved = [*self._base, *self._best], [], 0.0
-        if not (self._complete and any(c.kind in ("results", "weights") for c in self._base)):
+        if self._stopped or not any(c.kind in ("results", "weights") for c in self._base):
             return
         with self._interruptible():
             before = self._whole(self._text(self._base), self._alone)
@@ -349,6 +368,151 @@ class _Search:
             self._prefix(changes)
             self._refine([change for change in changes if change not in self._best])
 
+    def _spend_integers(self) -> None:
+        """Then nodes that compute with int8, as many as hold the bound beside the plan so far.
+
+        A product and the nodes behind it, up to the next product, change together, so that few
+        tensors are converted. Connected nodes that are slower than before with the conversions
+        around them are given up.
+        """
+        taken = [*self._base, *self._best]
+        self._base, self._best, self._saved, self._without = taken, [], 0.0, taken
+        if self._stopped:
+            return
+        with self._interruptible():
+            before, self._base = self._base_of_integers(taken)
+            after = self._every_integer()
+            if after is None:
+                return
+            blocks = self._blocks(before, after)
+            if not any(block.gain > 0 for block in blocks):
+                return
+            self._inputs = {node.index: node.input_ids for node in before.explanation.nodes}
+            alone = self._alone_errors(blocks)
+            allowed = _MARGIN * self._subject.max_error
+            order = sorted(
+                (change for change in alone if change.error <= allowed),
+                key=self._worth,
+                reverse=True,
+            )
+            self._prefix(order)
+            self._refine(self._nearest_first([c for c in order if c not in self._best]))
+        if self._best:
+            self._leave_slow(before)
+
+    def _base_of_integers(self, taken: list[Change]) -> tuple[_Whole, list[Change]]:
+        """What was taken, or the part of it that is faster than floats, or nothing of it.
+
+        Unless time is saved by it, the whole bound is left to the integers.
+        """
+        bases = [[], [change for change in taken if change.gain > 0], taken]
+        bases = [base for i, base in enumerate(bases) if base not in bases[:i]]
+        wholes = [self._floats]
+        wholes += [self._whole(self._text(base), self._alone) for base in bases[1:]]
+        seconds = [sum(whole.times.values()) for whole in wholes]
+        best = min(range(len(bases)), key=seconds.__getitem__)
+        if seconds[best] * _ALIKE >= seconds[0]:
+            best = 0
+        return wholes[best], bases[best]
+
+    def _every_integer(self) -> _Whole | None:
+        """The base with all integers, with the first observer of ranges that holds the bound.
+
+        If none does, with that of the smaller error.
+        """
+        best: tuple[float, IntegerParts, _Whole] | None = None
+        seen = [self._subject.samples[number] for number in self._seen]
+        for observer in _OBSERVERS:
+            try:
+                self._parts = integer_parts(
+                    self._subject.content, self._subject.runtime, seen, observer
+                )
+            except (QuantizationError, ModelError):
+                break  # a value that is not finite, or a model that is not all float
+            if not self._parts.nodes:
+                break
+            every = Change("integers", frozenset(self._parts.nodes), "", 0, 0)
+            whole = self._tried(self._text([*self._base, every]), self._alone)
+            if whole is not None and (best is None or whole.error < best[0]):
+                best = whole.error, self._parts, whole
+                if whole.error <= _MARGIN * self._subject.max_error:
+                    break
+        if best is None:
+            return None
+        self._parts = best[1]
+        return best[2]
+
+    def _blocks(self, before: _Whole, after: _Whole) -> list[Change]:
+        """A product and what follows it up to the next one, of nodes that became integers."""
+        assert self._parts is not None
+        applied = {
+            step.node
+            for step in after.explanation.steps
+            if (step.pass_name, step.outcome) == (_PASS, "applied")
+        }
+        nodes = [node for node in self._parts.nodes if node in applied]
+        starts = [i for i, node in enumerate(nodes) if i == 0 or node in self._parts.products]
+        stored = {t.id: t for t in before.explanation.tensors}
+        ops = {node.index: node for node in before.explanation.nodes}
+        changes = []
+        for start, end in zip(starts, [*starts[1:], len(nodes)]):
+            block = nodes[start:end]
+            gain = sum(before.times.get(n, 0.0) - after.times.get(n, 0.0) for n in block)
+            results = [stored[t] for n in block for t in ops[n].output_ids if t in stored]
+            saved = sum(t.bytes * (3 if t.storage == "float32" else 1) // 4 for t in results)
+            changes.append(Change("integers", frozenset(block), ops[block[0]].op, gain, saved))
+        return changes
+
+    def _nearest_first(self, changes: Sequence[Change]) -> list[Change]:
+        """Those first that share most tensors with what is taken: a conversion less for each."""
+        taken = self._integers_of(self._best)
+        own = {t for node in taken for t in self._tensors_of(node)}
+
+        def shared(change: Change) -> int:
+            return len(own.intersection(t for n in change.ids for t in self._tensors_of(n)))
+
+        return sorted(changes, key=shared, reverse=True)
+
+    def _leave_slow(self, before: _Whole) -> None:
+        """Give up the groups of nodes that are not faster, with their conversions, than before."""
+        regions = self._regions(self._integers_of(self._best))
+        now = self._whole(self._text([*self._base, *self._best]), self._alone)
+        slow: set[int] = set()
+        for region in regions:
+            if sum(now.times.get(n, 0.0) for n in region) >= sum(
+                before.times.get(n, 0.0) for n in region
+            ):
+                slow |= region
+        kept = [dataclasses.replace(c, ids=c.ids - slow, parts=()) for c in self._best]
+        self._best = [change for change in kept if change.ids]
+
+    def _regions(self, nodes: Iterable[int]) -> list[set[int]]:
+        """The nodes in groups that share no tensor of int8 with each other."""
+        found: list[tuple[set[int], set[int]]] = []
+        for node in nodes:
+            own, tensors = {node}, set(self._tensors_of(node))
+            for other in [entry for entry in found if entry[1] & tensors]:
+                found.remove(other)
+                own |= other[0]
+                tensors |= other[1]
+            found.append((own, tensors))
+        return [own for own, _ in found]
+
+    def _tensors_of(self, node: int) -> frozenset[int]:
+        assert self._parts is not None
+        return self._parts.tensors.get(node, frozenset())
+
+    def _integers_of(self, changes: Iterable[Change]) -> list[int]:
+        return sorted(_united(changes).integers)
+
+    def _scales(self, nodes: Iterable[int]) -> tuple[Int8Scale, ...]:
+        """Of the tensors that these nodes read and write."""
+        if self._parts is None:
+            return ()
+        tensors = {t for node in nodes for t in self._tensors_of(node)}
+        scales = self._parts.scales
+        return tuple(Int8Scale(t, scales[t].scale, scales[t].zero_point) for t in sorted(tensors))
+
     def _alone_errors(self, changes: Sequence[Change]) -> list[Change]:
         """The changes in groups, with the error of each group alone."""
         if not changes:
@@ -358,11 +522,11 @@ class _Search:
         each = time.monotonic() - start
         allowed = int((self._end - time.monotonic()) * _ALONE_SHARE / each)
         groups = grouped(changes, max(_LEAST_GROUPS, allowed))
-        before, measured = self._measured, []
+        earlier, measured = self._measured, []
         for done, group in enumerate(groups):
             self._tell(done, len(groups), group, "alone")
             measured.append(self._alone_of(group))
-            self._measured = [*before, *measured]
+            self._measured = [*earlier, *measured]
         return measured
 
     def _alone_of(self, change: Change) -> Change:
@@ -379,6 +543,8 @@ class _Search:
         if self._subject.prefer == "memory":
             # Of two changes that leave the peak as it is, the one of larger tensors.
             gain = max(self._peak - change.peak, 0) + change.bytes * _OFF_PEAK
+        if gain <= 0:  # integers between others, which would be converted
+            return -(change.error**2)
         return gain / max(change.error, 1e-12) ** 2
 
     def _worth_of_weights(self, change: Change) -> float:
@@ -418,7 +584,8 @@ class _Search:
         if self._subject.prefer == "memory":
             saved: float = self._peak - measured.explanation.peak_bytes
         else:
-            saved = sum(change.gain for change in changes)
+            # What is slower alone may save conversions between its neighbours.
+            saved = sum(max(change.gain, 0.0) for change in changes)
         if saved >= self._saved:
             self._best, self._saved = list(changes), saved
         return True
@@ -439,14 +606,15 @@ class _Search:
             taken = taken[: len(taken) * 3 // 4]
         fast = [change for change in taken if change.gain > 0]
         tried = [list(taken)] if taken else []
-        if 0 < len(fast) < len(taken) and self._error_of(fast, self._held_back) <= most:
-            tried.append(fast)
+        floats = [change for change in taken if change.kind != "integers"]
+        for part in (fast, floats, self._without):
+            if part and part not in tried and self._error_of(part, self._held_back) <= most:
+                tried.append(part)
         names = ["fp32", "fp16"] if self._halves_run else ["fp32"]
         measured = self._points([*names, *map(self._text, tried)])
         wholes, own = measured[: len(names)], measured[len(names) :]
-        floats = wholes[0]
         tried.append([])
-        own.append(floats)
+        own.append(wholes[0])
         # The floats held the bound before the search.
         right = [i for i, point in enumerate(own) if point.error <= bound] or [len(own) - 1]
         if saves_memory:
@@ -457,6 +625,7 @@ class _Search:
             chosen = min(close, key=lambda i: own[i].bytes)
         mixed = dataclasses.replace(own[chosen], name="mixed")
         ids = _united(tried[chosen])
+        ids.int8.difference_update(self._weights_of(ids.integers))
         metric = self._subject.metric
         return PrecisionPlan(
             model=self._model,
@@ -465,6 +634,8 @@ class _Search:
             tf32=tuple(sorted(ids.tf32)),
             half_sums=tuple(sorted(ids.half_sums)),
             bfloat=tuple(sorted(ids.bfloat)),
+            integers=tuple(sorted(ids.integers)),
+            scales=self._scales(ids.integers),
             device=device,
             max_error=bound,
             metric=RELATIVE_L2 if metric is None else getattr(metric, "__name__", "metric"),
@@ -475,6 +646,11 @@ class _Search:
             changes=tuple(_told(change, ids) for change in self._measured),
             complete=self._complete,
         )
+
+    def _weights_of(self, integers: set[int]) -> set[int]:
+        """What only these nodes read: they make int8 of their weights themselves."""
+        others = {t for n, ids in self._inputs.items() if n not in integers for t in ids}
+        return {t for n in integers for t in self._inputs[n]} - others
 
     def _points(self, values: Sequence[str]) -> list[PrecisionPoint]:
         """Measure each value of the option as a whole; their times are taken in turns."""
@@ -496,7 +672,15 @@ class _Search:
         ids = _united(changes)
         bound = self._subject.max_error
         return plan_text(
-            self._model, bound, ids.half, ids.int8, ids.tf32, ids.half_sums, ids.bfloat
+            self._model,
+            bound,
+            ids.half,
+            ids.int8,
+            ids.tf32,
+            ids.half_sums,
+            ids.bfloat,
+            ids.integers,
+            self._scales(ids.integers),
         )
 
     def _error_of(self, changes: Sequence[Change], numbers: Sequence[int]) -> float:
@@ -570,8 +754,10 @@ class _Search:
         self._searching = True
         try:
             yield
-        except (KeyboardInterrupt, _Over):
+        except _Over:
             self._complete = False
+        except KeyboardInterrupt:
+            self._complete, self._stopped = False, True
         finally:
             self._searching = False
 
@@ -621,6 +807,7 @@ class _Ids(NamedTuple):
     tf32: set[int]
     half_sums: set[int]
     bfloat: set[int]
+    integers: set[int]
 
     def of(self, kind: str) -> set[int]:
         own = {
@@ -628,6 +815,7 @@ class _Ids(NamedTuple):
             "factors": self.tf32,
             "sums": self.half_sums,
             "bfloat": self.bfloat,
+            "integers": self.integers,
         }
         return own.get(kind, self.half)
 
@@ -642,7 +830,7 @@ def _united(changes: Iterable[Change]) -> _Ids:
 
 def _told(change: Change, ids: _Ids) -> PrecisionChange:
     own = tuple(sorted(change.ids))
-    of_nodes = change.kind in ("factors", "sums")
+    of_nodes = change.kind in ("factors", "sums", "integers")
     return PrecisionChange(
         op=change.op,
         kind=change.kind,

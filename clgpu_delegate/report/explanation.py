@@ -185,11 +185,13 @@ class Explanation(Shown):
         known = bytes_ + wide + sum(t.storage in ("float16", "float32") for t in self.tensors)
         rounded = sum(node.precision == "tf32" for node in self.nodes)
         added = sum(node.adds_halves for node in self.nodes)
+        made = ("quantize_activations", "applied")
+        integers = len({s.node for s in self.steps if (s.pass_name, s.outcome) == made})
         bound = self.mixed.error
         return (
             f"plan {self.mixed.source}, {halves} of {known} float tensors as half, "
             f"{wide} as bfloat16, {bytes_} as int8, {rounded} nodes with tf32, "
-            f"{added} with half sums"
+            f"{added} with half sums, {integers} with integers"
             + ("" if bound is None else f", made for an error of {bound:.2g}")
         )
 

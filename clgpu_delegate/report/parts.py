@@ -233,12 +233,20 @@ class Mixed:
     bfloat: tuple[int, ...] = ()
     """Tensors that it stores as bfloat16."""
 
+    integers: tuple[int, ...] = ()
+    """Nodes that may compute with int8."""
+
+    scales: tuple[tuple[int, float, int], ...] = ()
+    """Of the tensors that these nodes read and write: tensor, scale, zero point."""
+
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Mixed:
         """Of ``"mixed"`` in `Explanation.to_dict`."""
-        keys = ("half", "bfloat", "int8", "tf32", "half_sums")
-        lists = {key: tuple(data.get(key, ())) for key in keys}
-        return cls(**{**data, **lists})
+        names = ("half", "bfloat", "int8", "tf32", "half_sums", "integers")
+        lists = {key: tuple(data.get(key, ())) for key in names}
+        fields = ("tensor", "scale", "zero_point")
+        scales = tuple(tuple(entry[f] for f in fields) for entry in data.get("scales", ()))
+        return cls(**{**data, **lists, "scales": scales})
 
 
 @dataclasses.dataclass(frozen=True)

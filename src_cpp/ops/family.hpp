@@ -133,6 +133,16 @@ struct Indices {
   int axis = -1;    ///< input slot of the axis to which the indices refer; -1: the last axis
 };
 
+/// How a node of floats is computed with int8, as the reference kernels compute it
+/// (passes::quantize_activations). Its weights and bias are those of OpKind::weights.
+struct IntegerForm {
+  std::vector<int> data{};  ///< input slots that become int8; empty: all
+  bool moves = false;       ///< inputs and result have one scale and zero point
+  /// Changes a copy of the node whose data and result are int8 in `graph`. Returns why there is no
+  /// such form; empty if there is. Null: the node stays as it is.
+  std::string (*adapt)(const ir::Graph& graph, ir::Node& node) = nullptr;
+};
+
 /// Each family has one static object of this type, listed in families.def. Other files know of a
 /// family only what is in this object and in the family's header, if it has one: none of them names
 /// a family, an operation or a candidate.
@@ -196,8 +206,9 @@ struct Family : ir::OpKind {
   bool selects = false;
 
   Indices indices;
-  std::vector<const Family*> variants;  ///< kinds of the same name (OpKind::variant)
-  std::vector<const Family*> fuses;     ///< a pass makes its nodes from these families' nodes
+  const IntegerForm* integers = nullptr;  ///< null: a plan cannot make integers of its floats
+  std::vector<const Family*> variants;    ///< kinds of the same name (OpKind::variant)
+  std::vector<const Family*> fuses;       ///< a pass makes its nodes from these families' nodes
 };
 
 /// The family of an operation; nulls if there is none.

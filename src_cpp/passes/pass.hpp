@@ -3,7 +3,7 @@
 #pragma once
 
 #include <cstdint>
-
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -24,6 +24,12 @@ enum class Precision {
   kMixed,  ///< as kFp32, except for the tensors and nodes of a PrecisionPlan
 };
 
+/// Scale and zero point of int8: real = scale * (stored - zero_point).
+struct Int8Scale {
+  float scale = 1;
+  std::int32_t zero_point = 0;
+};
+
 /// Which tensors and nodes of a model are computed in less than float; both in TFLite's numbering.
 struct PrecisionPlan {
   std::string model;            ///< its digest (delegate/claim/mixed.hpp)
@@ -33,11 +39,13 @@ struct PrecisionPlan {
   std::set<int> int8;           ///< constants that are stored as int8, a scale per output channel
   std::set<int> tf32;           ///< nodes with factors that may be rounded to TF32
   std::set<int> half_sums;      ///< nodes whose products may be added in half
+  std::set<int> integers;       ///< nodes that compute with int8
+  std::map<int, Int8Scale> scales;  ///< of the tensors that these nodes read and write
 };
 
 /// Reads the form in which options and the cache have a plan,
-/// "model=0a1b,error=0.001,half=3+7-12,bfloat=9,int8=4,tf32=5,sums=5": only the model has to be
-/// there.
+/// "model=0a1b,error=0.001,half=3+7-12,bfloat=9,int8=4,tf32=5,sums=5,integers=6,
+/// scales=8/0.05/-128+9/0.1/3": only the model has to be there.
 /// Nothing if the text has another form.
 std::optional<PrecisionPlan> read_precision_plan(const std::string& text);
 
@@ -84,6 +92,12 @@ enum class DynamicRange {
   kDequantize,  ///< the weights are read as floats, the sums are scaled
   kHybrid,      ///< the floats are quantised first, row by row: TFLite's hybrid arithmetic
 };
+
+/// Nodes of floats that a plan lists as integers compute with int8: their tensors have the plan's
+/// scales, their weights a scale for each output channel, and their biases are int32. A tensor that
+/// others need as floats, or with another scale, is converted. Runs before nodes are fused, so that
+/// integers are fused as those of a quantised model.
+void quantize_activations(ir::Graph& graph, const PrecisionPlan& plan);
 
 /// Constant weights of floats that a plan lists become int8, with a scale for each output channel.
 void quantize_weights(ir::Graph& graph, const PrecisionPlan& plan);

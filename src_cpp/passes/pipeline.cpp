@@ -29,6 +29,11 @@ const std::vector<Pass>& pipeline() {
          if (o.precision == Precision::kMixed && o.plan != nullptr) allow_tf32(graph, *o.plan);
        }},
       {"keep_half_constants", [](G& graph, const O&, const D&) { keep_half_constants(graph); }},
+      {"quantize_activations",
+       [](G& graph, const O& o, const D&) {
+         if (o.precision == Precision::kMixed && o.plan != nullptr)
+           quantize_activations(graph, *o.plan);
+       }},
       {"fuse_instance_norm", [](G& graph, const O&, const D&) { fuse_instance_norm(graph); }},
       {"fuse_rms_norm", [](G& graph, const O&, const D&) { fuse_rms_norm(graph); }},
       {"fuse_rotation", [](G& graph, const O&, const D&) { fuse_rotation(graph); }},

@@ -40,13 +40,32 @@ bool read_indices(const std::string& text, std::set<int>& indices) {
   return !indices.empty();
 }
 
-bool read_bound(const std::string& text, std::optional<double>& bound) {
+// A finite number above 0.
+std::optional<double> read_positive(const std::string& text) {
   std::istringstream stream(text);
   stream.imbue(std::locale::classic());
   double value = 0;
-  if (!(stream >> value) || !stream.eof() || !std::isfinite(value) || value <= 0) return false;
-  bound = value;
-  return true;
+  if (!(stream >> value) || !stream.eof() || !std::isfinite(value) || value <= 0) return {};
+  return value;
+}
+
+// "8/0.05/-128+9/0.1/3"
+bool read_scales(const std::string& text, std::map<int, Int8Scale>& scales) {
+  constexpr int kLeast = -128, kMost = 127;
+  for (const std::string& item : split(text, '+')) {
+    const std::vector<std::string> parts = split(item, '/');
+    if (parts.size() != 3) return false;
+    const bool negative = !parts[2].empty() && parts[2].front() == '-';
+    const auto tensor = read_index(parts[0]);
+    const auto scale = read_positive(parts[1]);
+    const auto size = read_index(parts[2].substr(negative ? 1 : 0));
+    if (!tensor || !scale || !size) return false;
+    const Int8Scale read{static_cast<float>(*scale), negative ? -*size : *size};
+    if (!std::isnormal(read.scale) || read.zero_point < kLeast || read.zero_point > kMost)
+      return false;
+    if (!scales.emplace(*tensor, read).second) return false;
+  }
+  return !scales.empty();
 }
 
 bool is_digest(const std::string& text) {
@@ -67,7 +86,8 @@ std::optional<PrecisionPlan> read_precision_plan(const std::string& text) {
       plan.model = value;
       is_right = is_right && is_digest(value);
     } else if (key == "error") {
-      is_right = is_right && read_bound(value, plan.bound);
+      plan.bound = read_positive(value);
+      is_right = is_right && plan.bound.has_value();
     } else if (key == "half") {
       is_right = is_right && read_indices(value, plan.half);
     } else if (key == "bfloat") {
@@ -78,6 +98,10 @@ std::optional<PrecisionPlan> read_precision_plan(const std::string& text) {
       is_right = is_right && read_indices(value, plan.tf32);
     } else if (key == "sums") {
       is_right = is_right && read_indices(value, plan.half_sums);
+    } else if (key == "integers") {
+      is_right = is_right && read_indices(value, plan.integers);
+    } else if (key == "scales") {
+      is_right = is_right && read_scales(value, plan.scales);
     } else {
       is_right = false;
     }

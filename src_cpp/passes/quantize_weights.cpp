@@ -1,23 +1,14 @@
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
-#include "base/bfloat.hpp"
-#include "base/half.hpp"
 #include "base/index.hpp"
-#include "ops/shared/common.hpp"
+#include "passes/float_constants.hpp"
 #include "passes/pass.hpp"
 
 namespace clgpu::passes {
 namespace {
 
 constexpr float kLargest = 127;  // symmetric: -128 is not used
-
-float element(const ir::Constant& constant, std::size_t i) {
-  if (constant.dtype == DType::kF32) return static_cast<const float*>(constant.data)[i];
-  const std::uint16_t bits = static_cast<const std::uint16_t*>(constant.data)[i];
-  return constant.dtype == DType::kF16 ? half_to_float(bits) : bfloat_to_float(bits);
-}
 
 // The weights with a scale for each index along `axis`; they have to be finite.
 ir::Tensor quantized(const ir::Tensor& weights, int axis) {
@@ -29,14 +20,14 @@ ir::Tensor quantized(const ir::Tensor& weights, int axis) {
   std::vector<float> scales(channels, 0.0F);
   for (std::size_t i = 0; i < count; ++i) {
     float& scale = scales[channel(i)];
-    scale = std::max(scale, std::fabs(element(*weights.constant, i)) / kLargest);
+    scale = std::max(scale, std::fabs(element_of(*weights.constant, i)) / kLargest);
   }
   for (float& scale : scales) {
     if (scale == 0) scale = 1;
   }
   const auto bytes = std::make_shared<std::vector<std::uint8_t>>(count);
   for (std::size_t i = 0; i < count; ++i) {
-    const float steps = std::nearbyint(element(*weights.constant, i) / scales[channel(i)]);
+    const float steps = std::nearbyint(element_of(*weights.constant, i) / scales[channel(i)]);
     (*bytes)[i] =
         static_cast<std::uint8_t>(static_cast<std::int8_t>(std::clamp(steps, -kLargest, kLargest)));
   }
@@ -50,25 +41,11 @@ ir::Tensor quantized(const ir::Tensor& weights, int axis) {
   return tensor;
 }
 
-bool are_finite(const ir::Constant& constant, std::size_t count) {
-  for (std::size_t i = 0; i < count; ++i) {
-    if (!std::isfinite(element(constant, i))) return false;
-  }
-  return true;
-}
-
 // Why the weights of a node cannot be int8; empty if they can.
 std::string problem_of(const ir::Graph& graph, const ir::Node& node) {
   const ir::Tensor& weights = graph.tensor(node.inputs[uz(node.kind->weights.slot)]);
   if (node.kind->weights.out_axis < 0) return "its weights have no axis of output channels";
-  if (!weights.is_constant() || weights.dtype != DType::kF32) return "they are no constant floats";
-  const DType type = weights.constant->dtype;
-  if (!is_float(type)) return "they are no constant floats";
-  const auto count = static_cast<std::size_t>(weights.shape.elements());
-  if (count == 0 || weights.constant->bytes != count * size_of(type))
-    return "they have no elements";
-  if (!are_finite(*weights.constant, count)) return "they are not all finite";
-  return {};
+  return problem_of_floats(weights);
 }
 
 }  // namespace

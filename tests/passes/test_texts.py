@@ -900,6 +900,79 @@ def test_weights_that_no_int8_holds_stay_float():
     assert_stays(computed, "quantize_weights", declined, **settings)
 
 
+# quantize_activations
+
+ACTIVATIONS = """
+%0: float32[1, 6, 6, 2] "image" tflite=0
+%1: float32[2, 1, 1, 2] tflite=1 = const [1, -127, 0, 0.5]
+%2: float32[2] tflite=2 = const [1, 0.5]
+inputs %0
+%3: float32[1, 6, 6, 2] tflite=3 = conv2d(%0, %1, %2) op=CONV_2D node=0 activation=relu
+%4: float32[1, 6, 6, 2] "result" tflite=4 = unary(%3) {op=abs} op=ABS node=1
+outputs %4
+"""
+OF_INT8 = "scales=0/0.5/0+3/0.25/-128+4/0.125/-128"
+
+
+def test_nodes_of_a_plan_compute_with_int8():
+    expected = """
+    %0: float32[1, 6, 6, 2] "image" tflite=0
+    %1: float32[2, 1, 1, 2] tflite=1 = const [1, -127, 0, 0.5]
+    %2: float32[2] tflite=2 = const [1, 0.5]
+    %6: int32[2] = const [2, 254]
+    %7: int8[2, 1, 1, 2] tflite=1 quantized([1, 0.003937008], 0) = const [1, -127, 0, 127]
+    inputs %0
+    %5: int8[1, 6, 6, 2] "image int8" quantized(0.5, 0) = quantize(%0) op=QUANTIZE node=0
+    %3: int8[1, 6, 6, 2] tflite=3 quantized(0.25, -128) = conv2d(%5, %7, %6) op=CONV_2D node=0 activation=relu
+    %8: int8[1, 6, 6, 2] "result int8" quantized(0.125, -128) = unary(%3) {op=abs, table={builtin=101}} op=ABS node=1
+    %4: float32[1, 6, 6, 2] "result" tflite=4 = dequantize(%8) op=DEQUANTIZE node=1
+    outputs %4
+    step quantize_activations applied node=0 "it computes with int8, 1 of its inputs converted before it"
+    step quantize_activations applied node=1 "it computes with int8, its result converted to float behind it"
+    """  # noqa: E501
+    plan = f"model=0,integers=0-1,{OF_INT8}"
+    assert_becomes(ACTIVATIONS, "quantize_activations", expected, precision="mixed", plan=plan)
+    for other in ("model=0,integers=7," + OF_INT8, "model=0," + OF_INT8):
+        assert_stays(ACTIVATIONS, "quantize_activations", precision="mixed", plan=other)
+    assert_stays(ACTIVATIONS, "quantize_activations", precision="fp16", plan=plan)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ("", "", "the plan has no scale of tensor 4"),
+        ("op=abs", "op=sin", "the function has no form of int8 here"),
+        ("{op=abs} op", "activation=sigmoid op", "the scale of the output has to be 1/256"),
+        ("%4: float32", "%4: int32", "its result is no float"),
+    ],
+)
+def test_nodes_that_cannot_compute_with_int8_tell_why(old, new, reason):
+    before = ACTIVATIONS.replace(old, new) if old else ACTIVATIONS
+    scales = OF_INT8 if old else OF_INT8.replace("+4/0.125/-128", "")
+    declined = f'quantize_activations declined node=1 "it computes with floats: {reason}"'
+    plan = f"model=0,integers=1,{scales}"
+    assert_stays(before, "quantize_activations", declined, precision="mixed", plan=plan)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ("127, 0, 0.5]", "127, 0, nan]", "of its weights, they are not all finite"),
+        ("const [1, 0.5]", "const [1, inf]", "of its bias, they are not all finite"),
+        (" = const [1, 0.5]\ninputs %0", "\ninputs %0, %2", "of its bias, they are no constant fl"),
+        ("activation=relu", "activation=tanh", "its fused activation is not defined on integers"),
+    ],
+)
+def test_products_that_cannot_compute_with_int8_tell_why(old, new, reason):
+    plan = f"model=0,integers=0,{OF_INT8}"
+    assert old in ACTIVATIONS
+    text = after(
+        ACTIVATIONS.replace(old, new), "quantize_activations", precision="mixed", plan=plan
+    )
+    assert f'declined node=0 "it computes with floats: {reason}' in text
+    assert "conv2d(%0, %1, %2)" in text
+
+
 # choose_storage
 
 # All tensors are large but %4.

@@ -129,7 +129,8 @@ def test_plan_for_time_is_not_slower_than_floats(model, samples):
     points = {point.name: point for point in plan.points}
     assert points["mixed"].seconds <= points["fp32"].seconds * 1.03
     assert plan.error <= plan.max_error
-    assert all(change.seconds > 0 for change in plan.changes)
+    alone = [change for change in plan.changes if change.kind != "integers"]
+    assert all(change.seconds > 0 for change in alone)
 
 
 def test_same_seed_makes_the_same_plan(model, samples):
@@ -372,6 +373,84 @@ def test_half_sums_are_taken_where_they_save_time(model, samples, monkeypatch, p
     assert PrecisionPlan.from_dict(data) == plan
     del data["half_sums"]  # as earlier versions wrote it
     assert PrecisionPlan.from_dict(data).half_sums == ()
+
+
+def as_if_integers_were_fast(monkeypatch: pytest.MonkeyPatch, border: float = 0.0) -> None:
+    """A node takes 1 s, or a tenth with int8 and ``border`` for each conversion."""
+    whole = mixing._Search._whole
+
+    def times(self: Any, precision: str, numbers: Any) -> mixing._Whole:
+        measured = whole(self, precision, numbers)
+        found = {node.index: 1.0 for node in measured.explanation.nodes if node.family}
+        for step in measured.explanation.steps:
+            if (step.pass_name, step.outcome) == ("quantize_activations", "applied"):
+                found[step.node] = 0.1 + border * step.detail.count("converted")
+        return mixing._Whole(measured.error, measured.explanation, found)
+
+    def points(self: Any, values: Any) -> list[clgpu_delegate.PrecisionPoint]:
+        made = []
+        for value in values:
+            with self._loaded(value, self._held_back) as measured:
+                seconds = 1.0 if "integers=" in value else 2.0
+                made.append(clgpu_delegate.PrecisionPoint(value, measured.error, seconds, 100))
+        return made
+
+    monkeypatch.setattr(mixing._Search, "_whole", times)
+    monkeypatch.setattr(mixing._Search, "_points", points)
+
+
+def test_nodes_compute_with_int8_where_that_saves_time(tmp_path, samples, monkeypatch):
+    path = tmp_path / "plain.tflite"
+    path.write_bytes(network(amplified=False))
+    as_if_integers_were_fast(monkeypatch)
+    plan = tune(str(path), samples, prefer="time", max_error=0.3)
+    assert plan.integers == tuple(range(7))
+    assert {scale.tensor for scale in plan.scales} >= {0}
+    assert plan.error <= plan.max_error
+    own = [change for change in plan.changes if change.kind == "integers"]
+    assert [(c.op, c.nodes, c.tensors) for c in own] == [
+        ("CONV_2D", (0, 1), ()), ("CONV_2D", (2, 3), ()), ("CONV_2D", (4, 5, 6), ())
+    ]  # fmt: skip
+    assert all(change.taken == len(change.nodes) for change in own)
+    explained = clgpu_delegate.explain_model(str(path), precision=plan)
+    assert {node.sums for node in explained.nodes if node.family} == {"integer"}
+    assert worst(str(path), samples, precision=plan) <= plan.max_error
+    assert PrecisionPlan.from_dict(json.loads(json.dumps(plan.to_dict()))) == plan
+    assert tune(str(path), samples, max_error=0.3).integers == (), "of time only"
+
+
+def test_integers_that_do_not_hold_the_bound_are_not_taken(tmp_path, samples, monkeypatch):
+    path = tmp_path / "plain.tflite"
+    path.write_bytes(network(amplified=False))
+    as_if_integers_were_fast(monkeypatch)
+    every = tune(str(path), samples, prefer="time", max_error=0.3)
+    errors = sorted(c.error for c in every.changes if c.kind == "integers")
+    bound = errors[0] * 1.5
+    plan = tune(str(path), samples, prefer="time", max_error=bound)
+    assert len(plan.integers) < len(every.integers)
+    assert plan.error <= bound
+    assert worst(str(path), samples, precision=plan) <= bound
+
+
+def test_integers_that_lose_by_their_conversions_are_given_up(tmp_path, samples, monkeypatch):
+    path = tmp_path / "plain.tflite"
+    path.write_bytes(network(amplified=False))
+    as_if_integers_were_fast(monkeypatch, border=100.0)
+    plan = tune(str(path), samples, prefer="time", max_error=0.3)
+    assert (plan.integers, plan.scales) == ((), ())
+
+
+def test_interrupt_keeps_the_integers_found_so_far(tmp_path, samples, monkeypatch):
+    path = tmp_path / "plain.tflite"
+    path.write_bytes(network(amplified=False))
+    as_if_integers_were_fast(monkeypatch)
+
+    def progress(_done: int, _count: int, _op: str, what: str) -> None:
+        if what == "added":
+            raise KeyboardInterrupt
+
+    plan = tune(str(path), samples, prefer="time", max_error=0.3, progress=progress)
+    assert plan.error <= plan.max_error
 
 
 def test_plan_that_may_be_all_of_fp16_has_its_rounded_factors():

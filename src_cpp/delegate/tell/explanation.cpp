@@ -176,6 +176,14 @@ void write(Writer& to, const std::optional<MixedReport>& mixed) {
     field(to, "int8", std::vector<int>(plan.int8.begin(), plan.int8.end()));
     field(to, "tf32", std::vector<int>(plan.tf32.begin(), plan.tf32.end()));
     field(to, "half_sums", std::vector<int>(plan.half_sums.begin(), plan.half_sums.end()));
+    field(to, "integers", std::vector<int>(plan.integers.begin(), plan.integers.end()));
+    write_list(to, "scales", plan.scales, [&](const auto& entry) {
+      write_object(to, [&] {
+        field(to, "tensor", entry.first);
+        field(to, "scale", entry.second.scale);
+        field(to, "zero_point", entry.second.zero_point);
+      });
+    });
   });
 }
 

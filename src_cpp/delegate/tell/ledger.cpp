@@ -23,13 +23,25 @@ const char* name_of(plan::Choice::Origin origin) {
   }
 }
 
+// Whether a node only makes floats of integers, or the reverse: passes put such nodes beside nodes
+// of the model that compute with integers, with the same index.
+bool converts(const ir::Graph& graph, const plan::Choice& choice) {
+  const ir::Node& node = graph.nodes.at(uz(choice.position));
+  return node.inputs.size() == 1 && node.inputs[0] >= 0 &&
+         is_float(graph.tensor(node.inputs[0]).dtype) !=
+             is_float(graph.tensor(node.outputs[0]).dtype);
+}
+
 // The outcome of each node of a graph in a plan, by its index in the model.
 struct Outcome {
   Outcome(const ir::Graph& planned, const plan::Plan& plan) : graph(planned) {
     for (const plan::Choice& choice : plan.choices) {
       // Bands of a node are computed separately, and reported as one node.
       const plan::Choice*& most = choices[choice.node];
-      if (most == nullptr || choice.work.flops >= most->work.flops) most = &choice;
+      const auto rank = [&](const plan::Choice& c) {
+        return std::pair(!converts(graph, c), c.work.flops);
+      };
+      if (most == nullptr || rank(choice) >= rank(*most)) most = &choice;
       work[choice.node] += choice.work;
     }
     for (const ir::Node& node : graph.nodes) {
@@ -63,16 +75,13 @@ void set_choice(NodeReport& node, const plan::Choice& choice) {
 
 // Of the first input; of a node without inputs, of its output.
 const char* precision_of(const ir::Graph& graph, const plan::Choice& choice) {
-  const auto node = std::find_if(graph.nodes.begin(), graph.nodes.end(), [&](const auto& n) {
-    return n.tflite_index == choice.node && !n.kind->is_view;
-  });
-  if (node == graph.nodes.end()) return "";
-  const auto& ids = node->inputs.empty() || node->inputs[0] < 0 ? node->outputs : node->inputs;
+  const ir::Node& node = graph.nodes.at(uz(choice.position));
+  const auto& ids = node.inputs.empty() || node.inputs[0] < 0 ? node.outputs : node.inputs;
   const DType type = graph.tensor(ids.at(0)).storage;
   if (type == DType::kF16) return "fp16";
   if (type == DType::kBF16) return "bf16";
   if (type != DType::kF32) return name_of(type);
-  return choice.tensor_cores && ir::allows_tf32(graph, *node) ? "tf32" : "fp32";
+  return choice.tensor_cores && ir::allows_tf32(graph, node) ? "tf32" : "fp32";
 }
 
 // `reason`: the one known before anything was built.

@@ -18,6 +18,7 @@ const Family kAddFamily = [] {
   family.infer = infer_binary;
   family.candidates = binary_candidates;
   family.allows_quantized = true;
+  family.integers = &kBinaryIntegers;
   family.rows = &kRowwise;
   return family;
 }();

@@ -127,6 +127,27 @@ kernel::Launch pairwise(BinaryOp op, const Value& a, const Value& b, const Value
 
 }  // namespace
 
+namespace {
+
+std::string adapt(const ir::Graph& graph, ir::Node& node) {
+  BinaryAttrs attrs = static_cast<const BinaryAttrs&>(*node.attrs);
+  const bool known =
+      attrs.op == BinaryOp::kAdd || attrs.op == BinaryOp::kSub || attrs.op == BinaryOp::kMul;
+  if (!known || node.inputs.size() != 2)
+    return "of the operations on two tensors, ADD, SUB and MUL alone have a form of int8 here";
+  if (std::string problem = clamping_problem(graph, node); !problem.empty()) return problem;
+  const float a = graph.tensor(node.inputs[0]).scale(), b = graph.tensor(node.inputs[1]).scale();
+  if (!pair_fits(attrs.op, a, b, graph.tensor(node.outputs[0]).scale(), /*wide=*/false))
+    return "the scale of the output is too small for that of the inputs";
+  attrs.quantized = true;
+  node.attrs = share(attrs);
+  return {};
+}
+
+}  // namespace
+
+const IntegerForm kBinaryIntegers{{0, 1}, false, adapt};
+
 OrRefusal<Imported> import_binary(const tfl::NodeView& node) {
   const Row& row = row_of(node.builtin());
   for (int i = 0; i < node.input_count(); ++i) {
@@ -228,6 +249,7 @@ const Family kBinaryFamily = [] {
   family.infer = infer_binary;
   family.candidates = binary_candidates;
   family.allows_quantized = true;
+  family.integers = &kBinaryIntegers;
   family.rows = &kRowwise;
   return family;
 }();

@@ -12,6 +12,9 @@ OrRefusal<Imported> import_binary(const tfl::NodeView& node);
 /// The inputs broadcast together.
 ir::Shapes infer_binary(const NodeContext& node);
 
+/// Of ADD, SUB and MUL.
+extern const IntegerForm kBinaryIntegers;
+
 std::vector<kernel::Candidate> binary_candidates(const NodeContext& node, const DeviceInfo& device);
 
 }  // namespace clgpu::ops

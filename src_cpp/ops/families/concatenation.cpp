@@ -158,6 +158,8 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   return {rows_each};
 }
 
+const IntegerForm kIntegers{{}, true, nullptr};
+
 }  // namespace
 
 const Family kConcatenationFamily = [] {
@@ -171,6 +173,7 @@ const Family kConcatenationFamily = [] {
   family.infer = infer;
   family.candidates = candidates;
   family.allows_quantized = true;
+  family.integers = &kIntegers;
   family.rows = &kRows;
   family.flops = no_flops;
   return family;

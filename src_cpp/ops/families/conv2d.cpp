@@ -235,6 +235,8 @@ double flops(const NodeContext& node) {
   return 2.0 * static_cast<double>(node.output(0).shape.elements() * weights.elements(1, 4));
 }
 
+const IntegerForm kIntegers{{0}, false, clamping_problem};
+
 }  // namespace
 
 const Family kConv2dFamily = [] {
@@ -251,6 +253,7 @@ const Family kConv2dFamily = [] {
   family.half_sums = true;
   family.candidates = candidates;
   family.allows_quantized = true;
+  family.integers = &kIntegers;
   family.narrow_weights = true;
   family.rows = &kConvRows;
   family.flops = flops;

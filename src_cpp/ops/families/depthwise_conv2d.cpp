@@ -81,6 +81,8 @@ double flops(const NodeContext& node) {
   return 2.0 * static_cast<double>(node.output(0).shape.elements() * weights.elements(1, 3));
 }
 
+const IntegerForm kIntegers{{0}, false, clamping_problem};
+
 }  // namespace
 
 const Family kDepthwiseConv2dFamily = [] {
@@ -97,6 +99,7 @@ const Family kDepthwiseConv2dFamily = [] {
   family.half_sums = true;
   family.candidates = candidates;
   family.allows_quantized = true;
+  family.integers = &kIntegers;
   family.narrow_weights = true;
   family.rows = &kConvRows;
   family.flops = flops;

@@ -52,4 +52,14 @@ bool is_half_dequantize(const ir::Node& node) {
   return node.kind == &kDequantizeFamily && static_cast<const DequantizeAttrs&>(*node.attrs).half;
 }
 
+ir::Node dequantize_of(int src, int dst) {
+  ir::Node node;
+  node.kind = &kDequantizeFamily;
+  node.op = "DEQUANTIZE";
+  node.inputs = {src};
+  node.outputs = {dst};
+  node.attrs = share(DequantizeAttrs{});
+  return node;
+}
+
 }  // namespace clgpu::ops

@@ -14,4 +14,7 @@ struct DequantizeAttrs : ir::Attrs {
 /// these.
 bool is_half_dequantize(const ir::Node& node);
 
+/// DEQUANTIZE of a tensor of int8.
+ir::Node dequantize_of(int src, int dst);
+
 }  // namespace clgpu::ops

@@ -397,6 +397,8 @@ double flops(const NodeContext& node) {
   return 2.0 * static_cast<double>(node.output(0).shape.elements() * node.input(kWeights).shape[1]);
 }
 
+const IntegerForm kIntegers{{0}, false, clamping_problem};
+
 }  // namespace
 
 extern const Family kFullyConnectedFamily;
@@ -415,6 +417,7 @@ const Family kFullyConnectedFamily = [] {
   family.half_sums = true;
   family.candidates = candidates;
   family.allows_quantized = true;
+  family.integers = &kIntegers;
   family.narrow_weights = true;
   family.flops = flops;
   family.weights.slot = kWeights;

@@ -163,6 +163,9 @@ ir::AttrsPtr band_attrs(const NodeContext& node, const RowBand& band) {
 
 const RowRules kRows{unit, need, band_attrs};
 
+/// With the value that PADV2 pads with.
+const IntegerForm kIntegers{{0, 2}, true, nullptr};
+
 }  // namespace
 
 extern const Family kPadFamily;
@@ -177,6 +180,7 @@ const Family kPadFamily = [] {
   family.infer = infer;
   family.candidates = candidates;
   family.allows_quantized = true;
+  family.integers = &kIntegers;
   family.rows = &kRows;
   family.flops = no_flops;
   return family;

@@ -211,6 +211,14 @@ double flops(const NodeContext& node) {
   return static_cast<double>(node.output(0).shape.elements() * covered);
 }
 
+std::string adapt(const ir::Graph& graph, ir::Node& node) {
+  const auto& attrs = static_cast<const PoolAttrs&>(*node.attrs);
+  if (attrs.kind == PoolAttrs::kRootMeanSquare) return "L2_POOL_2D of integers is not defined";
+  return clamping_problem(graph, node);
+}
+
+const IntegerForm kIntegers{{0}, true, adapt};
+
 }  // namespace
 
 ir::AttrsPtr with_border(const PoolAttrs& attrs, const Border& border) {
@@ -241,6 +249,7 @@ const Family kPoolFamily = [] {
   family.infer = infer;
   family.candidates = candidates;
   family.allows_quantized = true;
+  family.integers = &kIntegers;
   family.rows = &kRows;
   family.flops = flops;
   family.work_kind = WorkKind::kWindow;

@@ -1,5 +1,7 @@
 // Family of QUANTIZE: from float, one scale or one per channel, and from integers of another scale,
 // zero point or type.
+#include "ops/families/quantize.hpp"
+
 #include "ops/quantized/axis_scales.hpp"
 #include "ops/quantized/quantized.hpp"
 
@@ -101,5 +103,15 @@ const Family kQuantizeFamily = [] {
   family.rows = &kRows;
   return family;
 }();
+
+ir::Node quantize_of(int src, int dst) {
+  ir::Node node;
+  node.kind = &kQuantizeFamily;
+  node.op = "QUANTIZE";
+  node.inputs = {src};
+  node.outputs = {dst};
+  node.attrs = std::make_shared<const ir::Attrs>();
+  return node;
+}
 
 }  // namespace clgpu::ops

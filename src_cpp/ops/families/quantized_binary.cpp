@@ -26,7 +26,6 @@ std::optional<Refusal> check_quantized_binary(const tfl::NodeView& node, BinaryO
   if (auto refusal = check_per_tensor(dst, "output")) return refusal;
   const bool wide = a.dtype() == DType::kI16;
   const float scale_a = a.scale(), scale_b = b.scale(), scale_dst = dst.scale();
-  const PairScaling scaling = pair_scaling(op, scale_a, scale_b, scale_dst, wide);
   const bool sums = is_sum(op) || op == BinaryOp::kSquaredDifference;
   const auto* params = node.params<tfl::AddParams>();
   if (is_sum(op) && wide && params != nullptr && params->pot_scale_int16) {
@@ -42,10 +41,16 @@ std::optional<Refusal> check_quantized_binary(const tfl::NodeView& node, BinaryO
       return std::nullopt;
     }
   }
-  if (scaling.result.shift > (sums ? 0 : 30) || scaling.a.shift > 30)
+  if (!pair_fits(op, scale_a, scale_b, scale_dst, wide))
     return Refusal{sums && op != BinaryOp::kSub ? Why::kAborts : Why::kQuantization,
                    "the scale of the output", "is too small for that of the inputs"};
   return std::nullopt;
+}
+
+bool pair_fits(BinaryOp op, float a, float b, float dst, bool wide) {
+  const PairScaling scaling = pair_scaling(op, a, b, dst, wide);
+  const bool sums = is_sum(op) || op == BinaryOp::kSquaredDifference;
+  return scaling.result.shift <= (sums ? 0 : 30) && scaling.a.shift <= 30;
 }
 
 kernel::Candidate quantized_binary(const NodeContext& node) {

@@ -255,6 +255,13 @@ double flops(const NodeContext& node) {
   return static_cast<double>(node.input(0).shape.elements());
 }
 
+std::string adapt(const ir::Graph&, ir::Node& node) {
+  if (static_cast<const ReduceAttrs&>(*node.attrs).op == Op::kMean) return {};
+  return "of the reductions, MEAN alone has a form of int8 here";
+}
+
+const IntegerForm kIntegers{{0}, false, adapt};
+
 }  // namespace
 
 extern const Family kReduceFamily;
@@ -272,6 +279,7 @@ const Family kReduceFamily = [] {
   family.infer = infer;
   family.candidates = candidates;
   family.allows_quantized = true;
+  family.integers = &kIntegers;
   family.flops = flops;
   return family;
 }();

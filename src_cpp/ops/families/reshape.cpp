@@ -135,6 +135,7 @@ const Family kReshapeFamily = [] {
   family.import = import;
   family.infer = infer;
   family.allows_quantized = true;
+  family.integers = &kMovedIntegers;
   return family;
 }();
 

@@ -185,6 +185,7 @@ const Family kResizeFamily = [] {
   family.infer = infer;
   family.candidates = candidates;
   family.allows_quantized = true;
+  family.integers = &kMovedIntegers;
   family.rows = &kRows;
   family.flops = flops;
   family.work_kind = WorkKind::kWindow;

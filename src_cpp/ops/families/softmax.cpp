@@ -159,6 +159,19 @@ double flops(const NodeContext& node) {
   return 5.0 * static_cast<double>(node.output(0).shape.elements());
 }
 
+std::string adapt(const ir::Graph& graph, ir::Node& node) {
+  const auto& attrs = static_cast<const SoftmaxAttrs&>(*node.attrs);
+  const ir::Tensor &src = graph.tensor(node.inputs[0]), &dst = graph.tensor(node.outputs[0]);
+  if (attrs.log) return "LOG_SOFTMAX has no form of int8 here";
+  if (attrs.beta <= 0.0F || step_of(attrs.beta, src.scale()).shift < 1)
+    return "beta times the scale of the input is 2^-26 or less";
+  if (dst.scale() != 1.0F / 256 || dst.zero_point() != -128)
+    return "the output's scale and zero point have to be 1/256 and -128";
+  return {};
+}
+
+const IntegerForm kIntegers{{0}, false, adapt};
+
 }  // namespace
 
 extern const Family kSoftmaxFamily;
@@ -171,6 +184,7 @@ const Family kSoftmaxFamily = [] {
   family.infer = infer_same_as_input;
   family.candidates = candidates;
   family.allows_quantized = true;
+  family.integers = &kIntegers;
   family.int16_zero_points = true;
   family.rows = &kRowwise;
   family.flops = flops;

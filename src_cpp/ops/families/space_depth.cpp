@@ -205,6 +205,7 @@ const Family kSpaceDepthFamily = [] {
   family.infer = infer;
   family.candidates = candidates;
   family.allows_quantized = true;
+  family.integers = &kMovedIntegers;
   family.rows = &kRows;
   family.flops = no_flops;
   return family;

@@ -267,6 +267,7 @@ const Family kStridedSliceFamily = [] {
   family.infer = infer;
   family.candidates = candidates;
   family.allows_quantized = true;
+  family.integers = &kMovedIntegers;
   family.flops = no_flops;
   family.builtins[0].settings = {2};
   family.builtins[0].positions = {1, 3};

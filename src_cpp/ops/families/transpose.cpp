@@ -106,6 +106,7 @@ const Family kTransposeFamily = [] {
   family.infer = infer;
   family.candidates = candidates;
   family.allows_quantized = true;
+  family.integers = &kMovedIntegers;
   family.flops = no_flops;
   return family;
 }();

@@ -1,7 +1,9 @@
 // Family of element-wise operations on one tensor. Activations are the identity with an epilogue.
 #include "ops/families/unary.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "base/bfloat.hpp"
 #include "ir/fields.hpp"
@@ -109,6 +111,27 @@ bool has_bfloat_table(const NodeContext& node) {
   return node.input(0).dtype == DType::kBF16 &&
          (activation == Activation::kTanh || activation == Activation::kSigmoid);
 }
+/// A table of 256 results, of the functions that have one with any zero point.
+std::string adapt(const ir::Graph& graph, ir::Node& node) {
+  UnaryAttrs attrs = static_cast<const UnaryAttrs&>(*node.attrs);
+  const bool tanh = node.epilogue.activation == Activation::kGeluTanh;
+  const Activation activation = tanh ? Activation::kGelu : node.epilogue.activation;
+  constexpr UnaryOp kKnown[] = {UnaryOp::kIdentity, UnaryOp::kAbs, UnaryOp::kExp, UnaryOp::kRsqrt};
+  const bool known = std::find(std::begin(kKnown), std::end(kKnown), attrs.op) != std::end(kKnown);
+  for (const Row& row : kRows) {
+    if (!known || row.op != attrs.op || row.activation != activation) continue;
+    attrs.table = {row.code, node.epilogue.alpha, tanh};
+    const std::string needed =
+        scale_needed(*attrs.table, graph.tensor(node.inputs[0]), graph.tensor(node.outputs[0]));
+    if (!needed.empty()) return "the scale of the output has to be " + needed;
+    node.attrs = share(attrs);
+    node.epilogue = {};
+    return {};
+  }
+  return "the function has no form of int8 here";
+}
+
+const IntegerForm kIntegers{{0}, false, adapt};
 
 kernel::Candidate table_candidate(const NodeContext& node) {
   const ir::Tensor &src = node.input(0), &dst = node.output(0);
@@ -170,6 +193,7 @@ const Family kUnaryFamily = [] {
   family.infer = infer_same_as_input;
   family.candidates = candidates;
   family.allows_quantized = true;
+  family.integers = &kIntegers;
   family.rows = &kRowwise;
   return family;
 }();

@@ -192,6 +192,14 @@ std::optional<Refusal> check_table(const tfl::NodeView& node, const TableFunctio
   return std::nullopt;
 }
 
+std::string scale_needed(const TableFunction& function, const ir::Tensor& src,
+                         const ir::Tensor& dst) {
+  if (function.builtin == kLogistic && dst.scale() != 1.0F / 256) return "1/256";
+  if (function.builtin == kHardSwish && !HardSwish(ends_of(src, dst)).allowed())
+    return "at least 1/128 of the input's";
+  return {};
+}
+
 std::vector<std::int16_t> table_of(const TableFunction& f, const ir::Tensor& src,
                                    const ir::Tensor& dst) {
   const Ends ends = ends_of(src, dst);

@@ -83,6 +83,13 @@ std::optional<Refusal> check_clamping(const ir::Epilogue& epilogue) {
   }
 }
 
+std::string clamping_problem(const ir::Graph&, ir::Node& node) {
+  const auto refusal = check_clamping(node.epilogue);
+  return refusal ? sentence_of(*refusal) : std::string();
+}
+
+const IntegerForm kMovedIntegers{{0}, true, nullptr};
+
 std::optional<Refusal> check_per_tensor(const tfl::TensorView& tensor, const std::string& what) {
   const auto quantization = tfl::quantization_of(tensor);
   if (quantization == nullptr) return Refusal{Why::kQuantization, what, "has no scale"};

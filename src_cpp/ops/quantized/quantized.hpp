@@ -36,6 +36,12 @@ IntRange activation_range(ir::Activation activation, const ir::Tensor& dst);
 /// Refuses activations that are not bounds.
 std::optional<Refusal> check_clamping(const ir::Epilogue& epilogue);
 
+/// IntegerForm::adapt of nodes whose attributes are the same and whose activation becomes bounds.
+std::string clamping_problem(const ir::Graph& graph, ir::Node& node);
+
+/// The form of operations on input 0 that move, or compare, stored integers.
+extern const IntegerForm kMovedIntegers;
+
 /// Refuses unless the tensor has one scale; `what` names it in the message.
 std::optional<Refusal> check_per_tensor(const tfl::TensorView& tensor, const std::string& what);
 
