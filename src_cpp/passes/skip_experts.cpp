@@ -58,6 +58,9 @@ class Search {
     return false;
   }
 
+  /// Whether the node had a predicate before.
+  bool is_settled(std::size_t node) const { return settled_.count(node) > 0; }
+
   /// A reader, and what it reads.
   using Ends = std::set<std::pair<int, int>>;
 
@@ -167,7 +170,7 @@ void skip_experts(ir::Graph& graph, Experts experts) {
   const Search search(graph);
   // From the end: of a mixture within an expert, the outer gate decides.
   for (std::size_t n = graph.nodes.size(); n-- > 0;) {
-    if (!is_multiplication(graph, graph.nodes[n])) continue;
+    if (!is_multiplication(graph, graph.nodes[n]) || search.is_settled(n)) continue;
     const std::vector<int> inputs = graph.nodes[n].inputs;
     for (const int slot : {0, 1}) {
       const int result = inputs[uz(slot)], gate = inputs[uz(1 - slot)];
