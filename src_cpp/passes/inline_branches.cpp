@@ -128,7 +128,8 @@ void inline_branches(ir::Graph& graph, Experts experts) {
       inliner.add(std::move(node));
       continue;
     }
-    ir::applied(graph, kPass, node.tflite_index);
+    ir::applied(graph, kPass, node.tflite_index, -1,
+                "nodes choose between the results of its graphs");
     inliner.add_branch(node);
   }
   inliner.finish();
