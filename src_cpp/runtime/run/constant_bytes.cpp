@@ -7,24 +7,31 @@
 
 namespace clgpu::runtime {
 
-std::vector<std::uint8_t> bytes_as(const ir::Constant& constant, DType storage) {
-  const auto convert = [&](auto from, auto to, auto f) {
-    using From = decltype(from);
-    using To = decltype(to);
-    const std::size_t n = constant.bytes / sizeof(From);
-    std::vector<std::uint8_t> bytes(n * sizeof(To));
-    for (std::size_t i = 0; i < n; ++i) {
-      From x;
+bool is_stored_as(const ir::Constant& constant, DType storage) {
+  return constant.dtype == storage && constant.bits == 8;
+}
+
+void store(const ir::Constant& constant, DType storage, std::size_t first, std::size_t count,
+           std::uint8_t* to) {
+  const std::size_t each = 8 / static_cast<std::size_t>(constant.bits);
+  CLGPU_CHECK((first + count) * size_of(constant.dtype) <= constant.bytes * each);
+  const auto convert = [&](auto from, auto f) {
+    for (std::size_t i = first; i < first + count; ++i) {
+      auto x = from;
       std::memcpy(&x, static_cast<const char*>(constant.data) + i * sizeof x, sizeof x);
-      const To y = f(x);
-      std::memcpy(bytes.data() + i * sizeof y, &y, sizeof y);
+      const auto y = f(x);
+      std::memcpy(to, &y, sizeof y);
+      to += sizeof y;
     }
-    return bytes;
   };
+  if (constant.bits < 8) {
+    CLGPU_CHECK(storage == DType::kI8);
+    return ir::widen(constant.data, constant.bits, first, count, to);
+  }
   if (constant.dtype == DType::kF32 && storage == DType::kF16)
-    return convert(float{}, std::uint16_t{}, float_to_half);
+    return convert(float{}, float_to_half);
   CLGPU_CHECK(constant.dtype == DType::kF16 && storage == DType::kF32);
-  return convert(std::uint16_t{}, float{}, half_to_float);
+  convert(std::uint16_t{}, half_to_float);
 }
 
 }  // namespace clgpu::runtime
