@@ -25,12 +25,13 @@ class Row:
     Attributes
     ----------
     form
-        How the file has the experts: ``"dense"``, or ``"gathered"`` by index.
+        How the file has the experts: ``"dense"``, ``"gathered"`` by index, or as ``"branches"`` of
+        an IF each.
     all_ms
         Of the dense file, with every expert computed (``experts="dense"``).
     dense_ms, sparse_ms
         Of this file, with the option ``experts`` as the name says; `dense_ms` is `all_ms`
-        where the file is dense.
+        where the file is dense. In a file with branches, the host reads the conditions then.
     stock_ms
         Of this file with the stock CPU kernels; 0 if they were not asked for.
     times
@@ -55,11 +56,9 @@ class Row:
 
 def forms(name: str, batch: int, sizes: dict[str, Any]) -> Iterator[tuple[str, bytes]]:
     """Yield the forms of a network, the dense one first."""
-    if name == "decoder_moe":
-        for form in ("dense", "gathered"):
+    for form in ("dense", "gathered", "branches"):
+        if form != "gathered" or name == "decoder_moe":
             yield form, networks.build(name, batch, form=form, **sizes)
-    else:
-        yield "dense", networks.build(name, batch, **sizes)
 
 
 def measure(

@@ -75,7 +75,8 @@ outside of its axis is moved into it.
 WHILE is unrolled if its rounds can be counted while planning, from integers and booleans that are
 constants and that no shape decides on, up to 4096 nodes and rounds and 64 MiB of weights that
 several rounds read; IF is replaced by the graph that its condition chooses, if this is known then.
-Otherwise the graphs have plans of their own. The states of a loop and the values of a branch stay
+If it is not, and both graphs are small, kernels look at the condition ([Mixtures of
+experts](experts.md)). Otherwise the graphs have plans of their own. The states of a loop and the values of a branch stay
 on the device, and the host reads one bool: of a loop in each round, of a branch once. States must
 keep their shapes, and both graphs of a branch must give the same shapes. Where they do not, and if
 a graph has a node that needs the CPU, the runtime runs the loop or the branch, and the delegate the

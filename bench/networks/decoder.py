@@ -26,16 +26,16 @@ import numpy as np
 from tests.model_maker import Blocks, ModelMaker, Quantization
 
 #: How matrices are stored. The embedding and what is small are floats in each of them.
-FORMS = ("float32", "float16", "int8", "int4", "int4_blocks")
+FORMS = ("float32", "float16", "int8", "int4", "int4_blocks", "int4_blocks64", "int4_blocks128")
 
-BLOCK = 32
-"""Neighbours of a row that share a scale with ``int4_blocks``."""
+BLOCKS = {"int4_blocks": 32, "int4_blocks64": 64, "int4_blocks128": 128}
+"""Neighbours of a row that share a scale, by form."""
 
 _EPSILON = 1e-5  # of the normalisations
 _THETA = 10000.0  # wavelengths of the rotations are up to this, times 2 pi
 _MASKED = -np.inf  # added to the scores of later positions
 _PIECE = 1 << 22  # elements that are drawn at once
-_LEVELS = {"int8": 127, "int4": 7, "int4_blocks": 7}  # the largest stored number
+_LEVELS = {"int8": 127, "int4": 7, **dict.fromkeys(BLOCKS, 7)}  # the largest stored number
 
 
 @dataclasses.dataclass(frozen=True)
@@ -144,8 +144,8 @@ class Weights:
         level, rows = _LEVELS[self.form], self.shape[0]
         unit = self.deviation / math.sqrt(((2 * level + 1) ** 2 - 1) / 12)
         random = np.random.default_rng((*self.seed, 0))
-        if self.form == "int4_blocks":
-            around = random.uniform(0.8, 1.2, (rows, self.shape[1] // BLOCK))
+        if self.form in BLOCKS:
+            around = random.uniform(0.8, 1.2, (rows, self.shape[1] // BLOCKS[self.form]))
             return (unit * around).astype(np.float16)
         return (unit * random.uniform(0.8, 1.2, rows)).astype(np.float32)
 
@@ -194,8 +194,8 @@ def save_decoder(
     decoder
         Its sizes, such as a value of `DECODERS`.
     form
-        How matrices are stored, one of `FORMS`; integers have a scale per row, ``int4_blocks``
-        one for each `BLOCK` neighbours of a row.
+        How matrices are stored, one of `FORMS`; integers have a scale per row, or one for each
+        so many neighbours of a row as `BLOCKS` says.
     prefill
         For each number of tokens a signature ``prefill_N``; may be empty.
     decode
@@ -235,12 +235,12 @@ def make_decoder(
     if form not in FORMS:
         raise ValueError(f"no form {form!r}; there are {', '.join(FORMS)}")
     weights = decoder.weights(form, seed)
-    if form == "int4_blocks":
+    if block := BLOCKS.get(form):
         for name, matrix in weights.items():
-            if matrix.form == form and matrix.shape[1] % BLOCK:
+            if matrix.form == form and matrix.shape[1] % block:
                 raise ValueError(
                     f"rows of {name} have {matrix.shape[1]} elements; with {form} they are "
-                    f"multiples of {BLOCK}"
+                    f"multiples of {block}"
                 )
     signatures = [("decode", 1)] if decode else []
     signatures += [(f"prefill_{tokens}", tokens) for tokens in prefill]
@@ -456,9 +456,9 @@ class _Graph:
             stored = self._maker.shared_constant(self._owner._maker, self._owner._matrix(name))
         else:
             quantization: Quantization | Blocks | None = None
-            if weights.form == "int4_blocks":
+            if block := BLOCKS.get(weights.form):
                 scales = self._maker.constant(weights.scales(), f"{name}_scales")
-                quantization = Blocks(scales, BLOCK)
+                quantization = Blocks(scales, block)
             elif weights.form in _LEVELS:
                 quantization = Quantization(weights.scales())  # type: ignore[arg-type]
             dtype = "INT4" if weights.form.startswith("int4") else weights.form

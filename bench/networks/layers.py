@@ -8,8 +8,9 @@ generalized: see `bench.networks.signal`).
 
 from __future__ import annotations
 
+import copy
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Union
 
 import numpy as np
@@ -351,6 +352,41 @@ class Net:
     def gate(self, x: int, gate: int) -> int:
         """Multiply by a tensor that is broadcast; the gates of a sample have the sum 1."""
         return self._emit("MUL", [x, gate], self.shape(x), self._signals[x])
+
+    def any_positive(self, x: int) -> int:
+        """Return whether an element is above zero: a bool without axes."""
+        zero = self._maker.constant(np.float32(0))
+        above = self._maker.op("GREATER", [x, zero], self.shape(x), dtype=np.bool_)
+        axes = self._ints(list(range(len(self.shape(x)))))
+        return self._maker.op("REDUCE_ANY", [above, axes], (), dtype=np.bool_, keep_dims=False)
+
+    def only_if(
+        self, condition: int, operands: Sequence[int], layers: Callable[[Net, list[int]], int]
+    ) -> int:
+        """Compute layers if a condition is true, otherwise give zeros of the same shape: an IF.
+
+        ``layers`` gets a network, to which it adds them, and the operands there.
+        """
+        graphs, shape, result = [], (), Signal(1.0)
+        for runs in (True, False):
+            inner = copy.copy(self)
+            inner._maker, inner._signals = self._maker.subgraph(), {}
+            graphs.append(len(self._maker._subgraphs))
+            inputs = [inner.input(f"x{i}", self.shape(x)) for i, x in enumerate(operands)]
+            inner._signals.update(zip(inputs, (self._signals[x] for x in operands)))
+            if runs:
+                y = layers(inner, inputs)
+                shape, result, self.macs = inner.shape(y), inner._signals[y], inner.macs
+            else:
+                y = inner._maker.constant(np.zeros(shape, np.float32))
+            inner.output(y)
+        first, second = graphs
+        (y,) = self._maker.op(
+            "IF", [condition, *operands], [shape], dtype=[np.float32],
+            then_subgraph_index=first, else_subgraph_index=second,
+        )  # fmt: skip
+        self._signals[y] = result
+        return y
 
     def multiply(self, x: int, y: int) -> int:
         """Multiply two tensors of one shape."""

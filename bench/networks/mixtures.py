@@ -1,17 +1,41 @@
 """Mixtures of experts: a gating network picks some of many experts for each sample.
 
-`imagenet_moe` and `decoder_moe` with ``form="dense"`` are dense files: every expert is computed and
-multiplied by its gate, which is zero for those that were not picked. With ``form="gathered"`` the
-matrices of the experts that were picked are gathered by index.
+Files with ``form="dense"`` compute every expert and multiply it by its gate, which is zero for
+those that were not picked. With ``form="branches"`` each expert is a graph that an IF runs if a
+gate of it is above zero. With ``form="gathered"`` the matrices of the experts that were picked are
+gathered by index.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from bench.networks.layers import Net
 
-FORMS = ("gathered", "dense")
+FORMS = ("gathered", "dense", "branches")
+
+# Adds an expert's layers to a network, for its input and its gate, and returns their product.
+Expert = Callable[[Net, Sequence[int]], int]
+
+
+def _check_form(form: str, allowed: Sequence[str]) -> None:
+    if form not in allowed:
+        raise ValueError(f"form is {form!r}; allowed: {', '.join(allowed)}")
+
+
+def _sum_of_experts(
+    net: Net, x: int, gates: Sequence[int], experts: Sequence[Expert], form: str
+) -> int:
+    total = -1
+    for gate, expert in zip(gates, experts):
+        if form == "dense":
+            y = expert(net, [x, gate])
+        else:
+            y = net.only_if(net.any_positive(gate), [x, gate], expert)
+        total = y if total < 0 else net.add(total, y)
+    return total
 
 
 def imagenet_moe(
@@ -23,6 +47,7 @@ def imagenet_moe(
     size: int = 227,
     width: int = 1,
     classes: int = 1000,
+    form: str = "dense",
 ) -> None:
     """Describe a mixture for images: ``(batch, size, size, 3)`` to ``(batch, classes)``.
 
@@ -43,20 +68,25 @@ def imagenet_moe(
         Multiplies the layers of the experts by this quarter of their width in AlexNet.
     classes
         Results.
+    form
+        ``"dense"`` or ``"branches"``. Files of both have the same numbers for weights.
     """
+    _check_form(form, FORMS[1:])
     image = net.input("image", (batch, size, size, 3))
     seen = net.global_pool(net.conv(image, 24 * width, 11, 4, padding="VALID"))
     gates = net.split(net.top_gates(net.dense(seen, experts, gain=4.0), chosen), experts)
-    total = -1
-    for gate in gates:
+
+    def expert(net: Net, operands: Sequence[int]) -> int:
+        image, gate = operands
         x = net.conv(image, 24 * width, 11, 4, padding="VALID")
         x = net.max_pool(net.local_response_norm(x), 3, 2)
         x = net.conv(x, 64 * width, 5)
         x = net.max_pool(net.local_response_norm(x), 3, 2)
         x = net.conv(net.conv(x, 96 * width, 3), 96 * width, 3)
         x = net.flatten(net.max_pool(net.conv(x, 64 * width, 3), 3, 2))
-        x = net.gate(net.dense(x, 1024 * width, activation="RELU"), gate)
-        total = x if total < 0 else net.add(total, x)
+        return net.gate(net.dense(x, 1024 * width, activation="RELU"), gate)
+
+    total = _sum_of_experts(net, image, gates, [expert] * experts, form)
     net.output(net.softmax(net.dense(total, classes, gain=3.0)))
 
 
@@ -88,22 +118,27 @@ def decoder_moe(
     form
         One of `FORMS`.
     """
-    if form not in FORMS:
-        raise ValueError(f"form is {form!r}; allowed: {', '.join(FORMS)}")
+    _check_form(form, FORMS)
     x = net.input("tokens", (batch, width))
     scores = net.dense(x, experts, gain=4.0)
     matrices = [net.stack(experts, hidden, width, x) for _ in range(2)]
     matrices.append(net.stack(experts, width, hidden, x))
-    if form == "dense":
-        total = -1
-        for i, gate in enumerate(net.split(net.top_gates(scores, chosen), experts)):
+    if form != "gathered":
+
+        def of(i: int) -> Expert:
             first, second, last = (np.ascontiguousarray(stack[i]) for stack in matrices)
-            inner = net.multiply(net.silu(net.product(x, first)), net.product(x, second))
-            y = net.gate(net.product(inner, last), gate)
-            total = y if total < 0 else net.add(total, y)
-        net.output(total)
+
+            def expert(net: Net, operands: Sequence[int]) -> int:
+                x, gate = operands
+                inner = net.multiply(net.silu(net.product(x, first)), net.product(x, second))
+                return net.gate(net.product(inner, last), gate)
+
+            return expert
+
+        gates = net.split(net.top_gates(scores, chosen), experts)
+        net.output(_sum_of_experts(net, x, gates, [of(i) for i in range(experts)], form))
         return
-    gates, which = net.top(scores, chosen)
+    values, which = net.top(scores, chosen)
     first, second, last = (net.weights(stack) for stack in matrices)
     tokens = net.reshape(x, (batch, 1, 1, width))
     inner = net.multiply(
@@ -111,5 +146,5 @@ def decoder_moe(
         net.gathered_product(tokens, second, which),
     )
     y = net.gathered_product(inner, last, which)
-    y = net.gate(y, net.reshape(gates, (batch, chosen, 1, 1)))
+    y = net.gate(y, net.reshape(values, (batch, chosen, 1, 1)))
     net.output(net.reshape(net.sum(y, 1), (batch, width)))

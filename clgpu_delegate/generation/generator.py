@@ -248,6 +248,9 @@ class Generator:
         self._notes: list[str] = []
         if sampler is None or top_k is not None:
             source = self._shorten(source, file)
+        elif not isinstance(model, (bytes, bytearray)):
+            source = Path(model)  # mapped into memory
+        file = None  # it refers to the content, of which the runtime has another copy now
         settings["carry"] = self._carry()
         options = Options.from_settings(**settings)
         self._engine = self._make_engine(api, found, source, threads or usable_cores(), options)

@@ -18,10 +18,16 @@ struct Constant {
   std::size_t bytes = 0;
   DType dtype = DType::kF32;  ///< type of the bytes; may differ from the tensor's storage
   std::shared_ptr<const std::vector<std::uint8_t>> owner;  ///< keeps `data` alive if owned
+  int bits = 8;  ///< less: elements of int8, several in a byte, the first one in the lowest bits
 
   /// Whether it consists of floats that half storage can hold, except for rounding.
   bool fits_half() const;
+  /// A copy with a byte for each element, if `bits` is less than 8.
+  Constant widened() const;
 };
+
+/// Elements of `bits` bits as int8: `count` of them from `first` on.
+void widen(const void* packed, int bits, std::size_t first, std::size_t count, std::uint8_t* to);
 
 /// The real values of a quantised tensor: real = scale * (stored - zero_point).
 struct Quantization {

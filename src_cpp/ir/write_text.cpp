@@ -204,6 +204,7 @@ class Writer {
   }
 
   std::string constant_text(const Constant& constant, const Tensor& tensor) const {
+    if (constant.bits < 8) return constant_text(constant.widened(), tensor);
     std::string text =
         constant.dtype == tensor.dtype ? "" : std::string(name_of(constant.dtype)) + " ";
     const std::size_t size = size_of(constant.dtype), count = constant.bytes / size;

@@ -117,6 +117,8 @@ struct Operation {
   /// inferences, so no partition is planned for their values.
   std::vector<int> positions{};
   bool reads_positions = false;  ///< kernels read them: a shape that needs one is the CPU's
+  /// Output 0 may also be float where the input `type_of` is quantised: its real values.
+  bool dequantizes = false;
 };
 
 /// What the time of an operation depends on.
@@ -172,8 +174,9 @@ struct Family : ir::OpKind {
   /// the CPU.
   bool allows_quantized = false;
   bool int16_zero_points = false;  ///< its import checks the zero points of int16; others need 0
-  bool narrow_weights =
-      false;  ///< its import takes weights of int4 and int2, which it reads as int8
+  /// Slot of the input that its import takes in int4 and int2, too, and that kernels read as int8;
+  /// -1: none.
+  int narrow = -1;
 
   /// Of each operand. Beyond kMaxRank, kernels see neighbouring axes as one, so shape rules refuse
   /// what is left with more axes than kernels have.

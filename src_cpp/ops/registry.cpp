@@ -89,6 +89,8 @@ std::optional<Refusal> check_operands(const tfl::NodeView& node, const Operation
     const tfl::TensorView from = node.input(operation.type_of), to = node.output(i);
     if (from.tflite_type() == to.tflite_type()) continue;
     if (from.is_quantized() && to.is_quantized()) continue;  // families check their scales
+    if (operation.dequantizes && from.is_quantized() && to.tflite_type() == kTfLiteFloat32)
+      continue;
     const std::string has = tfl::type_name(to.tflite_type()),
                       wanted = tfl::type_name(from.tflite_type());
     return Refusal{Why::kType,

@@ -120,14 +120,20 @@ void fuse_separable(ir::Graph& graph, Separable separable, const DeviceInfo& dev
 
 /// Whether experts that no sample has chosen are computed.
 enum class Experts {
-  kDense,   ///< they are, and multiplied by zero
+  kDense,   ///< they are, and multiplied by zero; the host chooses between branches
   kSparse,  ///< they are not
 };
+
+/// A branch whose condition only an inference knows becomes part of the graph around it if its two
+/// graphs have few nodes: a node for each result chooses (ops::choice_of). Not where a graph has
+/// nodes that run graphs or may choose experts.
+void inline_branches(ir::Graph& graph, Experts experts);
 
 /// A float product of two tensors one of which, the gate, is computed of the largest elements of a
 /// tensor (ops::Family::selects): the nodes that only the other one needs, an expert, run only if
 /// an element of the gate is not 0 (Node::predicate). Where the gate is 0, so is the product, even
-/// if the expert would be infinite or NaN there.
+/// if the expert would be infinite or NaN there. Nodes that only one graph of a branch needs run
+/// only if the condition chooses it.
 void skip_experts(ir::Graph& graph, Experts experts);
 
 /// A BATCH_MATMUL with matrices that a GATHER has chosen among those of all experts reads them

@@ -24,6 +24,8 @@ const std::vector<Pass>& pipeline() {
   using O = PipelineOptions;
   using D = DeviceInfo;
   static const std::vector<Pass> passes = {
+      {"inline_branches",
+       [](G& graph, const O& o, const D&) { inline_branches(graph, o.experts); }},
       {"allow_tf32",
        [](G& graph, const O& o, const D&) {
          if (o.precision == Precision::kMixed && o.plan != nullptr) allow_tf32(graph, *o.plan);

@@ -1,7 +1,12 @@
 #include <algorithm>
+#include <map>
 #include <set>
+#include <string>
+#include <utility>
 
 #include "base/index.hpp"
+#include "ops/families/control_flow.hpp"
+#include "ops/families/logical.hpp"
 #include "ops/family.hpp"
 #include "ops/shared/binary_op.hpp"
 #include "passes/pass.hpp"
@@ -24,11 +29,16 @@ bool is_multiplication(const ir::Graph& graph, const ir::Node& node) {
 
 class Search {
  public:
+  /// Nodes that have a predicate keep it, and what they read is needed for its value, too.
   explicit Search(const ir::Graph& graph)
       : graph_(graph),
         readers_(ir::readers_of(graph)),
         writers_(ir::writers_of(graph)),
-        is_output_(ir::output_mask(graph)) {}
+        is_output_(ir::output_mask(graph)) {
+    for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+      if (graph.nodes[n].predicate >= 0) settled_.insert(n);
+    }
+  }
 
   /// Whether a tensor is computed of the largest elements of another one, without a product, behind
   /// which zeros would be lost.
@@ -48,31 +58,33 @@ class Search {
     return false;
   }
 
-  /// The nodes whose results are needed for an input of a node alone, in order. Not those that the
-  /// gate is computed by, which may be of use within the expert, too.
-  std::vector<std::size_t> only_for(std::size_t reader, int tensor, int gate) const {
+  /// Whether the node had a predicate before.
+  bool is_settled(std::size_t node) const { return settled_.count(node) > 0; }
+
+  /// A reader, and what it reads.
+  using Ends = std::set<std::pair<int, int>>;
+
+  /// The nodes whose results are needed for these inputs of nodes alone, in order. Not those that
+  /// the gate is computed by, which may be of use within the expert, too.
+  std::vector<std::size_t> only_for(const Ends& ends, int gate) const {
     const std::set<int> of_gate = writers_behind(gate);
-    std::set<int> members{static_cast<int>(reader)};
+    std::set<int> members;
+    std::vector<std::size_t> found;
     const auto needed_elsewhere = [&](int id) {
       const std::vector<int>& readers = readers_[uz(id)];
-      return is_output_[uz(id)] || std::any_of(readers.begin(), readers.end(),
-                                               [&](int n) { return members.count(n) == 0; });
+      return is_output_[uz(id)] || std::any_of(readers.begin(), readers.end(), [&](int n) {
+               return members.count(n) == 0 && ends.count({n, id}) == 0;
+             });
     };
-    const std::vector<int>& inputs = graph_.nodes[reader].inputs;
-    if (std::count(inputs.begin(), inputs.end(), tensor) != 1) return {};
-    std::vector<std::size_t> found;
-    const int last = writers_[uz(tensor)];
-    for (int n = last; n >= 0; --n) {
-      const ir::Node& node = graph_.nodes[uz(n)];
-      const auto leads_there = [&](int id) {
-        return id == tensor || std::any_of(readers_[uz(id)].begin(), readers_[uz(id)].end(),
-                                           [&](int r) { return r != static_cast<int>(reader); });
-      };
-      const bool alone = std::none_of(node.outputs.begin(), node.outputs.end(), needed_elsewhere) &&
-                         std::any_of(node.outputs.begin(), node.outputs.end(), leads_there);
-      if (!alone || of_gate.count(n) > 0 || (members.size() == 1 && n != last)) continue;
-      members.insert(n);
-      found.push_back(uz(n));
+    for (std::size_t n = ends.empty() ? 0 : uz(ends.rbegin()->first); n-- > 0;) {
+      const ir::Node& node = graph_.nodes[n];
+      const bool is_read = std::any_of(node.outputs.begin(), node.outputs.end(),
+                                       [&](int id) { return !readers_[uz(id)].empty(); });
+      if (!is_read || of_gate.count(static_cast<int>(n)) > 0 || settled_.count(n) > 0 ||
+          std::any_of(node.outputs.begin(), node.outputs.end(), needed_elsewhere))
+        continue;
+      members.insert(static_cast<int>(n));
+      found.push_back(n);
     }
     std::reverse(found.begin(), found.end());
     return found;
@@ -97,16 +109,68 @@ class Search {
   const std::vector<std::vector<int>> readers_;
   const std::vector<int> writers_;
   const std::vector<bool> is_output_;
+  std::set<std::size_t> settled_;
 };
+
+// The choices between the results of two graphs, by condition.
+std::map<int, std::vector<std::size_t>> choices_of(const ir::Graph& graph) {
+  std::map<int, std::vector<std::size_t>> choices;
+  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+    if (ops::is_choice(graph.nodes[n])) choices[graph.nodes[n].inputs[0]].push_back(n);
+  }
+  return choices;
+}
+
+int add_negation(ir::Graph& graph, int condition, int tflite_index) {
+  ir::Tensor tensor;
+  tensor.name = "not " + graph.tensor(condition).name;
+  tensor.dtype = tensor.storage = DType::kBool;
+  tensor.shape = graph.tensor(condition).shape;
+  tensor.model_rank = graph.tensor(condition).model_rank;
+  graph.tensors.push_back(std::move(tensor));
+  const int result = static_cast<int>(graph.tensors.size()) - 1;
+  graph.nodes.push_back(ops::negation_of(condition, result));
+  graph.nodes.back().tflite_index = tflite_index;
+  return result;
+}
+
+// Nodes that only one graph of a branch needs get its condition, or the opposite. Returns whether
+// there are any.
+bool skip_branches(ir::Graph& graph) {
+  bool changed = false;
+  for (const auto& [condition, choices] : choices_of(graph)) {
+    const int index = graph.nodes[choices.front()].tflite_index;
+    std::size_t counts[] = {0, 0};
+    for (const int slot : {1, 2}) {
+      const Search search(graph);  // with the predicates so far
+      Search::Ends ends;
+      for (const std::size_t n : choices) {
+        const std::vector<int>& inputs = graph.nodes[n].inputs;
+        if (inputs[1] != inputs[2]) ends.insert({static_cast<int>(n), inputs[uz(slot)]});
+      }
+      const std::vector<std::size_t> members = search.only_for(ends, condition);
+      if (members.empty()) continue;
+      const int predicate = slot == 1 ? condition : add_negation(graph, condition, index);
+      for (const std::size_t n : members) graph.nodes[n].predicate = predicate;
+      counts[slot - 1] = members.size();
+    }
+    if (counts[0] + counts[1] == 0) continue;
+    ir::applied(graph, kPass, index, -1,
+                std::to_string(counts[0]) + " nodes run only if the condition is true, " +
+                    std::to_string(counts[1]) + " if it is false");
+    changed = true;
+  }
+  return changed;
+}
 
 }  // namespace
 
 void skip_experts(ir::Graph& graph, Experts experts) {
+  bool changed = skip_branches(graph);
   const Search search(graph);
-  bool changed = false;
   // From the end: of a mixture within an expert, the outer gate decides.
   for (std::size_t n = graph.nodes.size(); n-- > 0;) {
-    if (!is_multiplication(graph, graph.nodes[n])) continue;
+    if (!is_multiplication(graph, graph.nodes[n]) || search.is_settled(n)) continue;
     const std::vector<int> inputs = graph.nodes[n].inputs;
     for (const int slot : {0, 1}) {
       const int result = inputs[uz(slot)], gate = inputs[uz(1 - slot)];
@@ -120,7 +184,8 @@ void skip_experts(ir::Graph& graph, Experts experts) {
                          std::to_string(kMostElements) + " are looked through");
         continue;
       }
-      const std::vector<std::size_t> expert = search.only_for(n, result, gate);
+      std::vector<std::size_t> expert;
+      if (result != gate) expert = search.only_for({{static_cast<int>(n), result}}, gate);
       const auto product = [&](std::size_t i) { return is_product(graph.nodes[i]); };
       if (std::none_of(expert.begin(), expert.end(), product)) {
         ir::declined(graph, kPass, graph.nodes[n].tflite_index,

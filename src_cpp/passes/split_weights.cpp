@@ -6,6 +6,7 @@
 
 #include "base/index.hpp"
 #include "ops/families/concatenation.hpp"
+#include "ops/families/gather.hpp"
 #include "ops/families/transpose.hpp"
 #include "passes/pass.hpp"
 
@@ -25,10 +26,12 @@ Constant part_of(const ir::Constant& whole, int all, int first, int channels) {
 
 // The scales of these output channels.
 std::shared_ptr<const ir::Quantization> part_of(
-    const std::shared_ptr<const ir::Quantization>& whole, int first, int channels) {
+    const std::shared_ptr<const ir::Quantization>& whole, int all, int first, int channels) {
   if (whole == nullptr || !whole->per_axis()) return whole;
-  ir::Quantization part;
-  part.axis = whole->axis;
+  const int each = static_cast<int>(whole->scales.size()) / all;  // several blocks of a row
+  first *= each;
+  channels *= each;
+  ir::Quantization part = *whole;
   const auto begin = whole->scales.begin() + first;
   part.scales.assign(begin, begin + channels);
   const auto zero = whole->zero_points.begin() + first;
@@ -73,6 +76,8 @@ class Splitter {
     for (const ir::Node& node : graph_.nodes) {
       if (is_too_large(node)) {
         split(node, nodes);
+      } else if (has_large_table(node)) {
+        split_table(node, nodes);
       } else {
         nodes.push_back(node);
       }
@@ -86,7 +91,7 @@ class Splitter {
  private:
   bool is_too_large(const ir::Node& node) const {
     if (!node.kind->weights.divisible) return false;
-    if (node.inputs.size() > uz(ops::kWeightScales)) return false;
+    if (node.inputs.size() > uz(ops::kRowFactors)) return false;
     const ir::Tensor& weights = graph_.tensor(weights_id(node));
     if (weights.storage_bytes() <= limit_ || weights.shape[0] < 2) return false;
     if (graph_.tensor(node.outputs[0]).placement) return false;
@@ -113,6 +118,55 @@ class Splitter {
     if (graph_.tensor(id).is_constant()) return graph_.tensor(id).constant;
     const ir::Tensor& source = *transposed_constant(id);
     return transposed(*source.constant, source.shape[0], source.shape[1]);
+  }
+
+  // The table of passes::dynamic_range with the scales of some output channels.
+  int part_of_scales(const ir::Tensor& weights, int table, int first, int channels,
+                     const std::string& suffix) {
+    const ir::Quantization& whole = *weights.quantization;
+    if (!whole.per_axis()) return table;
+    const std::vector<float> scales =
+        part_of(weights.quantization, weights.shape[0], first, channels)->scales;
+    constexpr std::size_t kVector = 16;  // kernels read whole vectors
+    const std::size_t padded = (scales.size() + kVector - 1) / kVector * kVector;
+    const auto bytes = std::make_shared<std::vector<std::uint8_t>>(padded * sizeof(float));
+    std::memcpy(bytes->data(), scales.data(), scales.size() * sizeof(float));
+    ir::Tensor part = graph_.tensor(table);
+    part.shape = ir::Shape({static_cast<int>(padded)});
+    part.constant = std::make_shared<const ir::Constant>(
+        ir::Constant{bytes->data(), bytes->size(), DType::kI32, bytes});
+    return add(std::move(part), suffix);
+  }
+
+  bool has_large_table(const ir::Node& node) const {
+    const int table = ops::table_of(node);
+    if (table < 0 || graph_.tensor(node.outputs[0]).placement) return false;
+    const ir::Tensor& tensor = graph_.tensor(table);
+    return tensor.is_constant() && tensor.storage_bytes() > limit_ && tensor.shape[0] > 1;
+  }
+
+  // Each part adds its rows to those of the parts before it.
+  void split_table(const ir::Node& node, std::vector<ir::Node>& nodes) {
+    const ir::Tensor table = graph_.tensor(ops::table_of(node));
+    const int all = table.shape[0];
+    const int rows =
+        static_cast<int>(std::max<std::int64_t>(limit_ / (table.storage_bytes() / all), 1));
+    int before = -1;
+    for (int first = 0; first < all; first += rows) {
+      const int count = std::min(rows, all - first);
+      const std::string suffix = " [" + std::to_string(first) + "...]";
+      ir::Tensor part = table;
+      part.shape[0] = count;
+      part.constant = part_of(*table.constant, all, first, count);
+      part.quantization = part_of(table.quantization, all, first, count);
+      const int id = add(std::move(part), suffix);
+      ir::Tensor so_far = graph_.tensor(node.outputs[0]);
+      so_far.state = so_far.carried = -1;
+      const bool is_last = first + count == all;
+      const int result = is_last ? node.outputs[0] : add(std::move(so_far), suffix);
+      nodes.push_back(ops::part_of_table(node, id, first, before, result));
+      before = result;
+    }
   }
 
   int add(ir::Tensor tensor, const std::string& suffix) {
@@ -143,7 +197,7 @@ class Splitter {
       const auto slice = [&](ir::Tensor tensor, const ir::Constant& constant) {
         tensor.shape[0] = count;
         tensor.constant = part_of(constant, all, first, count);
-        tensor.quantization = part_of(tensor.quantization, first, count);
+        tensor.quantization = part_of(tensor.quantization, all, first, count);
         return add(std::move(tensor), suffix);
       };
       ir::Node part = node;
@@ -151,6 +205,10 @@ class Splitter {
       if (has_bias(node)) {
         const ir::Tensor bias = graph_.tensor(bias_id(node));
         part.inputs[uz(node.kind->weights.bias)] = slice(bias, *bias.constant);
+      }
+      if (node.inputs.size() > uz(ops::kWeightScales)) {
+        int& scales = part.inputs[uz(ops::kWeightScales)];
+        scales = part_of_scales(weights, scales, first, count, suffix);
       }
       ir::Tensor result = graph_.tensor(whole);
       result.shape[result.shape.rank() - 1] = count;

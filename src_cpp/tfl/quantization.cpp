@@ -1,5 +1,6 @@
 #include "tfl/quantization.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -149,16 +150,16 @@ std::optional<Refusal> check_quantization(const TensorView& tensor, const std::s
   return std::nullopt;
 }
 
+int bits_of(const TensorView& tensor) {
+  if (!tensor.is_narrow()) return 8;
+  return tensor.tflite_type() == kTfLiteInt2 ? 2 : 4;
+}
+
 std::vector<std::uint8_t> unpacked(const TensorView& tensor) {
   std::vector<std::uint8_t> result(static_cast<std::size_t>(tensor.elements()), 0);
-  const auto* bytes = static_cast<const std::uint8_t*>(tensor.raw().data);
-  const unsigned bits = tensor.tflite_type() == kTfLiteInt2 ? 2 : 4;
-  const std::size_t each = 8 / bits;  // elements of a byte
-  const unsigned mask = (1U << bits) - 1, sign = 1U << (bits - 1);
-  for (std::size_t i = 0; i < result.size() && i / each < tensor.raw().bytes; ++i) {
-    const unsigned part = bytes[i / each] >> (bits * (i % each)) & mask;
-    result[i] = static_cast<std::uint8_t>((part ^ sign) - sign);
-  }
+  const int bits = bits_of(tensor);
+  const std::size_t stored = tensor.raw().bytes * static_cast<std::size_t>(8 / bits);
+  ir::widen(tensor.raw().data, bits, 0, std::min(result.size(), stored), result.data());
   return result;
 }
 

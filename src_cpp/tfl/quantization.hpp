@@ -18,6 +18,9 @@ namespace clgpu::tfl {
 std::optional<Refusal> check_quantization(const TensorView& tensor, const std::string& what,
                                           bool int16_zero_points);
 
+/// Of an element in the file.
+int bits_of(const TensorView& tensor);
+
 /// The elements of a constant of int4 or int2 as int8.
 std::vector<std::uint8_t> unpacked(const TensorView& tensor);
 

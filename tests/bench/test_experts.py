@@ -21,8 +21,12 @@ def test_forms_are_measured(device, tmp_path):
         rows = list(csv.DictReader(file))
     found = [(row["network"], row["form"], row["batch"]) for row in rows]
     assert found == [
-        *(("decoder_moe", form, batch) for batch in "12" for form in ("dense", "gathered")),
-        *(("imagenet_moe", "dense", batch) for batch in "12"),
+        *(
+            ("decoder_moe", form, batch)
+            for batch in "12"
+            for form in ("dense", "gathered", "branches")
+        ),
+        *(("imagenet_moe", form, batch) for batch in "12" for form in ("dense", "branches")),
     ]
     for row in rows:
         assert float(row["times"]) == pytest.approx(float(row["all_ms"]) / float(row["sparse_ms"]))

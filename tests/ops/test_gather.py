@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.model_maker import ModelMaker
+from tests.model_maker import Blocks, ModelMaker, Quantization
 from tests.ops.harness import EXAMPLES, check, check_refused
 from tests.ops.movement import TYPES, check_converts, check_moves, random_array
 
@@ -176,3 +176,43 @@ def test_embedding_lookup_takes_rows_of_its_second_input(table, rng, device, pre
 def test_embedding_lookup_has_a_list_of_indices_and_a_table(device):
     check_refused(_lookup((2, 3), (4, 5)), "the tensor of indices has rank 2", device=device)
     check_refused(_lookup((2,), (4,)), "the table has rank 1", device=device)
+
+
+def _scaled(table, quantization, stored, ids=6):
+    """A lookup of floats in a table of integers, whose scales a function adds to the model."""
+    m = ModelMaker()
+    if stored == "int8":
+        rows = m.constant(table.astype(np.int8), quantization=quantization(m))
+    else:
+        rows = m.int4_constant(table, quantization(m), bits=int(stored[3:]))
+    operands = [m.input("ids", (ids,), np.int32), rows]
+    m.output(m.op("EMBEDDING_LOOKUP", operands, (ids, *table.shape[1:]), dtype=np.float32))
+    return m.build()
+
+
+@pytest.mark.parametrize("each", [False, True])
+@pytest.mark.parametrize("stored", ["int8", "int4", "int2"])
+@pytest.mark.parametrize("shape", [(7, 8), (5, 36)])
+def test_embedding_lookup_gives_the_floats_of_integers(shape, stored, each, rng, device, precision):
+    low = {"int8": -128, "int4": -8, "int2": -2}[stored]
+    table = rng.integers(low, -low, shape)
+    scales = rng.uniform(0.01, 0.1, shape[0] if each else 1).astype(np.float32)
+    ids = rng.integers(0, shape[0], 6, np.int32)
+    wanted = (scales[:, None].astype(np.float64) * table)[ids]
+    quantization = Quantization(scales.tolist(), [0] * len(scales), axis=0)
+    check(
+        _scaled(table, lambda _: quantization, stored), [ids], [wanted], device=device,
+        precision=precision, runtime="ai_edge_litert",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("block", [32, 64])
+def test_embedding_lookup_of_blocks(block, rng, device):
+    table = rng.integers(-8, 8, (5, 128))
+    scales = rng.uniform(0.01, 0.1, (5, 128 // block)).astype(np.float16)
+    ids = rng.integers(0, 5, 6, np.int32)
+    wanted = (np.repeat(scales.astype(np.float64), block, 1) * table)[ids]
+    check(
+        _scaled(table, lambda m: Blocks(m.constant(scales), block), "int4"), [ids], [wanted],
+        device=device, precision="fp32", runtime="ai_edge_litert",
+    )  # fmt: skip

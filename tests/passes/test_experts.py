@@ -237,8 +237,13 @@ def test_batch_may_change(device):
     ("name", "sizes"),
     [
         ("imagenet_moe", {"size": 67, "experts": 6, "chosen": 2, "classes": 10}),
+        (
+            "imagenet_moe",
+            {"size": 67, "experts": 6, "chosen": 2, "classes": 10, "form": "branches"},
+        ),
         ("decoder_moe", {"width": 36, "hidden": 20, "experts": 7, "chosen": 3, "form": "gathered"}),
         ("decoder_moe", {"width": 36, "hidden": 20, "experts": 7, "chosen": 3, "form": "dense"}),
+        ("decoder_moe", {"width": 36, "hidden": 20, "experts": 7, "chosen": 3, "form": "branches"}),
     ],
 )
 def test_networks(name, sizes, batch, precision, device):
@@ -257,7 +262,16 @@ def test_networks(name, sizes, batch, precision, device):
 def test_forms_of_a_decoder_are_the_same_network():
     sizes = {"width": 36, "hidden": 20, "experts": 7, "chosen": 3}
     models = [
-        networks.build("decoder_moe", 3, form=form, **sizes) for form in ("dense", "gathered")
+        networks.build("decoder_moe", 3, form=form, **sizes)
+        for form in ("dense", "gathered", "branches")
     ]
     inputs = networks.sample_inputs(models[0], 1)
-    assert_close(stock(models[0], inputs), stock(models[1], inputs), "fp32", 36, "")
+    wanted = stock(models[0], inputs)
+    for model in models[1:]:
+        assert_close(stock(model, inputs), wanted, "fp32", 36, "")
+
+
+@pytest.mark.parametrize("name", ["imagenet_moe", "decoder_moe"])
+def test_unknown_forms_are_told(name):
+    with pytest.raises(ValueError, match=r"form is .sparse.; allowed: .*dense, branches"):
+        networks.build(name, 1, form="sparse")

@@ -1394,6 +1394,65 @@ def test_predicate_stays_with_merged_nodes():
     assert "only_if(%3)" in text
 
 
+# inline_branches, and predicates of its nodes
+
+BRANCH = """
+%0: bool[]
+%1: float32[2, 4]
+inputs %0, %1
+%2: float32[2, 4] = control_flow.branch(%0, %1) op=IF node=0 graph {
+  %0: float32[2, 4] carried=0
+  %1: float32[4, 4] = const splat(1)
+  inputs %0
+  %2: float32[2, 4] = fully_connected(%0, %1) op=FULLY_CONNECTED node=0
+  %3: float32[2, 4] carried=1 = unary(%2) {op=exp} op=EXP node=0
+  outputs %0, %3
+} graph {
+  %0: float32[2, 4] carried=0
+  inputs %0
+  %1: float32[2, 4] carried=1 = control_flow.state(%0) op=STATE node=0
+  outputs %0, %1
+}
+%3: float32[2, 4] = unary(%2) {op=abs} op=ABS node=1
+outputs %3
+"""
+
+
+def test_graphs_of_a_branch_become_part_of_the_graph_around_it():
+    expected = """
+    %0: bool[]
+    %1: float32[2, 4]
+    %4: float32[4, 4] = const splat(1)
+    inputs %0, %1
+    %5: float32[2, 4] = fully_connected(%1, %4) op=FULLY_CONNECTED node=0
+    %6: float32[2, 4] = unary(%5) {op=exp} op=EXP node=0
+    %2: float32[2, 4] = control_flow.choice(%0, %6, %1) op=IF node=0
+    %3: float32[2, 4] = unary(%2) {op=abs} op=ABS node=1
+    outputs %3
+    step inline_branches applied node=0 "nodes choose between the results of its graphs"
+    """
+    assert_becomes(BRANCH, "inline_branches", expected)
+    assert_becomes(BRANCH, "inline_branches", expected, experts="sparse")
+
+
+def test_a_graph_that_is_not_chosen_does_not_run():
+    got = after(BRANCH, "inline_branches", "skip_experts")
+    assert got.count("only_if(%0)") == 2
+    assert "unary(%2) {op=abs} op=ABS node=1\n" in got
+    both = BRANCH.replace(
+        "%1: float32[2, 4] carried=1 = control_flow.state(%0) op=STATE node=0",
+        "%1: float32[2, 4] carried=1 = unary(%0) {op=neg} op=NEG node=0",
+    )
+    got = after(both, "inline_branches", "skip_experts")
+    assert "logical(%0) {op=2} op=LOGICAL_NOT node=0" in got
+    assert "2 nodes run only if the condition is true, 1 if it is false" in got
+
+
+def test_branches_stay_with_dense_experts():
+    step = 'inline_branches skipped "the option experts is dense"'
+    assert_stays(BRANCH, "inline_branches", step, experts="dense")
+
+
 # gather_experts
 
 GATHERED = """

@@ -18,6 +18,13 @@ Carriers::Carriers(const Target& target, std::vector<std::string> names)
       told_(names.size()),
       copied_(names.size()) {}
 
+std::shared_ptr<runtime::Pool> Carriers::pool(
+    const std::function<std::shared_ptr<runtime::Pool>()>& make) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (pool_ == nullptr) pool_ = make();
+  return pool_;
+}
+
 void Carriers::tell(int number, int graph, std::string reason) {
   const std::lock_guard<std::mutex> lock(mutex_);
   told_.at(static_cast<std::size_t>(number))[graph] = std::move(reason);

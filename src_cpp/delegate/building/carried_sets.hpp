@@ -1,6 +1,7 @@
 // The carried tensors of the interpreters of a delegate.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -11,6 +12,7 @@
 #include "abi/tflite_abi.hpp"
 #include "delegate/target.hpp"
 #include "runtime/run/carried.hpp"
+#include "runtime/run/pool.hpp"
 #include "runtime/run/weights.hpp"
 
 namespace clgpu::delegate {
@@ -23,6 +25,8 @@ class Carriers {
   Carriers(const Target& target, std::vector<std::string> names);
 
   const std::shared_ptr<runtime::CarriedSet>& set() const { return set_; }
+  /// The arenas of all graphs that hand on values take turns in the pool that the first one made.
+  std::shared_ptr<runtime::Pool> pool(const std::function<std::shared_ptr<runtime::Pool>()>& make);
   /// Graphs that hand on values are those of one model, with the same weights.
   const std::shared_ptr<runtime::Weights>& weights() const { return weights_; }
 
@@ -38,6 +42,7 @@ class Carriers {
   const std::shared_ptr<runtime::CarriedSet> set_;
   const std::shared_ptr<runtime::Weights> weights_ = std::make_shared<runtime::Weights>();
   mutable std::mutex mutex_;
+  std::shared_ptr<runtime::Pool> pool_;
   std::vector<std::map<int, std::string>> told_, copied_;  // by number
 };
 

@@ -304,13 +304,14 @@ Claim claim(TfLiteContext& context, const std::shared_ptr<State>& state, bool is
   find_outputs(context, model);
   const auto session = std::make_shared<Session>();
   session->model_outputs = model.model_outputs;
-  session->pool = state->builder.pool();
+  const auto make_pool = [&] { return state->builder.pool(); };
   const bool is_main = session->is_main = is_main_graph(context);
   if (!state->target.options.carry.empty()) {
     const TfLiteContext* main = nullptr;
     session->graph = index_of(context, main);
     session->carriers = state->carried.of(main, state->target);
   }
+  session->pool = session->carriers == nullptr ? make_pool() : session->carriers->pool(make_pool);
   find_mixed(context, *state, model, is_main, *session);
   begin_placement(context, *state, *session, model, is_main);
   std::vector<std::unique_ptr<Partition>> partitions;

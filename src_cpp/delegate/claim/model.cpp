@@ -18,7 +18,7 @@ Refusal not_core() {
 std::optional<Refusal> check_tensor(const tfl::TensorView& tensor, const std::string& what,
                                     const ops::Family& family, int slot, bool may_vary) {
   const char* const type = tfl::type_name(tensor.tflite_type());
-  const bool narrow = tensor.is_narrow() && family.narrow_weights && slot == family.weights.slot;
+  const bool narrow = tensor.is_narrow() && slot >= 0 && slot == family.narrow;
   if (!narrow && !tfl::dtype_of(tensor.tflite_type())) return Refusal{Why::kType, what, {}, type};
   if (auto refusal = tfl::check_quantization(tensor, what, family.int16_zero_points))
     return refusal;
@@ -44,7 +44,14 @@ std::shared_ptr<const ir::Constant> constant_of(const tfl::TensorView& view) {
   constant->data = view.raw().data;
   constant->bytes = view.raw().bytes;
   constant->dtype = view.dtype();
-  if (view.is_narrow()) {
+  // Rows of a matrix that begin at whole bytes are widened while they are uploaded: the host needs
+  // no second copy, and graphs share the weights.
+  const auto each = static_cast<std::size_t>(8 / tfl::bits_of(view));
+  const bool whole = view.rank() == 2 && uz(view.dim(1)) % each == 0 &&
+                     view.raw().bytes * each == static_cast<std::size_t>(view.elements());
+  if (view.is_narrow() && whole) {
+    constant->bits = tfl::bits_of(view);
+  } else if (view.is_narrow()) {
     const auto bytes = std::make_shared<std::vector<std::uint8_t>>(tfl::unpacked(view));
     constant->data = bytes->data();
     constant->bytes = bytes->size();

@@ -1,16 +1,17 @@
 // Family of WHILE and IF. If planning knows the condition, their graphs become part of the graph
 // around them (delegate/claim/inline.cpp), and their own nodes in the IR are views of the results
 // of these graphs. Otherwise a node of a variant has the graphs, which the host runs in an
-// inference.
+// inference, unless passes::inline_branches makes both branches part of the graph.
 #include "ops/families/control_flow.hpp"
 
+#include "ops/shared/broadcast.hpp"
 #include "ops/shared/common.hpp"
 #include "ops/shared/movement.hpp"
 #include "ops/work.hpp"
 
 namespace clgpu::ops {
 
-extern const Family kControlFlowFamily, kLoopFamily, kBranchFamily, kStateFamily;
+extern const Family kControlFlowFamily, kLoopFamily, kBranchFamily, kStateFamily, kChoiceFamily;
 
 namespace {
 
@@ -58,6 +59,25 @@ std::vector<kernel::Candidate> copies(const NodeContext& node, const DeviceInfo&
            {}}};
 }
 
+ir::Shapes infer_choice(const NodeContext& node) {
+  const ir::Shape &first = node.input(1).shape, &second = node.input(2).shape;
+  if (first != second)
+    throw ShapeError("its graphs give a result different shapes: " + first.str() + " and " +
+                     second.str());
+  return {first};
+}
+
+std::vector<kernel::Candidate> choices(const NodeContext& node, const DeviceInfo&) {
+  const ir::Shape& shape = node.output(0).shape;
+  const BroadcastWalk walk = broadcast_walk(shape, {ir::Shape(), shape, shape});
+  kernel::Launch launch("select/select.cl", "select_elementwise");
+  launch.type("X_T", node.input(1).storage).type("Y_T", node.input(2).storage);
+  launch.type("DST_T", node.output(0).storage).src(0).src(1).src(2).dst(0);
+  walk.append_to(launch);
+  launch.range({uz(walk.elements())}, {kElementwiseGroup});
+  return {{"elementwise", {launch}, {}}};
+}
+
 Family variant(const char* name) {
   Family family;
   family.name = "control_flow";
@@ -86,7 +106,7 @@ const Family kControlFlowFamily = [] {
   family.runs_graphs = true;
   family.allows_quantized = true;
   family.most_axes = kMostAxes;
-  family.variants = {&kLoopFamily, &kBranchFamily, &kStateFamily};
+  family.variants = {&kLoopFamily, &kBranchFamily, &kStateFamily, &kChoiceFamily};
   return family;
 }();
 
@@ -114,6 +134,14 @@ const Family kStateFamily = [] {
   return family;
 }();
 
+// Input 1 if input 0, one bool, is true, else input 2.
+const Family kChoiceFamily = [] {
+  Family family = variant("choice");
+  family.infer = infer_choice;
+  family.candidates = choices;
+  return family;
+}();
+
 const Family& running(Control control) {
   return control == Control::kLoop ? kLoopFamily : kBranchFamily;
 }
@@ -127,5 +155,18 @@ ir::Node state_of(int source, int result) {
   node.attrs = std::make_shared<const ir::Attrs>();
   return node;
 }
+
+bool is_state(const ir::Node& node) { return node.kind == &kStateFamily; }
+
+ir::Node choice_of(int condition, int first, int second, int result) {
+  ir::Node node;
+  node.kind = &kChoiceFamily;
+  node.inputs = {condition, first, second};
+  node.outputs = {result};
+  node.attrs = std::make_shared<const ir::Attrs>();
+  return node;
+}
+
+bool is_choice(const ir::Node& node) { return node.kind == &kChoiceFamily; }
 
 }  // namespace clgpu::ops

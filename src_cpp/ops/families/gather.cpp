@@ -1,18 +1,48 @@
-// Family of GATHER and EMBEDDING_LOOKUP: positions along one axis, chosen by indices.
+// Family of GATHER and EMBEDDING_LOOKUP: positions along one axis, chosen by indices. A table of
+// integers with scales may give floats.
 #include "ops/families/gather.hpp"
+
+#include <algorithm>
 
 #include "ops/quantized/quantized.hpp"
 #include "ops/shared/common.hpp"
 #include "ops/shared/movement.hpp"
 #include "ops/work.hpp"
+#include "tfl/quantization.hpp"
 
 namespace clgpu::ops {
 namespace {
 
 constexpr int kEmbeddingLookup = 7, kGather = 36;
+constexpr int kBefore = 2;  // input of the part of a table
+
+// Whether floats are looked up in a table of integers.
+bool is_scaled(DType table, DType output) { return table == DType::kI8 && output == DType::kF32; }
+
+// A table whose rows give floats: each row, or all, or blocks of a row have a scale.
+std::optional<Refusal> check_scaled(const tfl::TensorView& table) {
+  const auto q = tfl::quantization_of(table);
+  const auto is_shifted = [](int zero_point) { return zero_point != 0; };
+  if (std::any_of(q->zero_points.begin(), q->zero_points.end(), is_shifted))
+    return Refusal{Why::kQuantization, "the table", "has zero points that are not 0"};
+  if (q->per_axis() && q->block == 0 && q->axis != 0)
+    return Refusal{
+        Why::kQuantization, "the table", {}, "scales along axis " + std::to_string(q->axis), {"0"}};
+  // The runtimes' kernels read rows that begin at whole bytes.
+  const int each = table.tflite_type() == kTfLiteInt2 ? 4 : table.is_narrow() ? 2 : 1;
+  if (table.dim(table.rank() - 1) % each != 0)
+    return Refusal{Why::kOperands, "the table", "has rows that do not begin at whole bytes"};
+  return std::nullopt;
+}
 
 OrRefusal<Imported> import_lookup(const tfl::NodeView& node) {
-  if (auto refusal = check_moved(node, 1)) return *refusal;
+  CLGPU_REFUSE_TYPE(node.input(1), "the table", DType::kF32, DType::kF16, DType::kI64, DType::kI32,
+                    DType::kI16, DType::kI8, DType::kU8, DType::kBool, DType::kC64);
+  const bool scaled = node.input(1).is_quantized() && node.output(0).dtype() == DType::kF32;
+  if (scaled) CLGPU_REFUSE_TYPE(node.input(1), "the table", DType::kI8);
+  if (!scaled && node.input(1).is_narrow())
+    return Refusal{Why::kType, "the table", {}, tfl::type_name(node.input(1).tflite_type())};
+  if (auto refusal = scaled ? check_scaled(node.input(1)) : check_moved(node, 1)) return *refusal;
   CLGPU_REFUSE_TYPE(node.input(0), "the tensor of indices", DType::kI32);
   CLGPU_REFUSE_IF(node.input(0).rank() != 1, Why::kRank, "the tensor of indices", {},
                   std::to_string(node.input(0).rank()), {"1"});
@@ -62,11 +92,39 @@ ir::Shapes infer(const NodeContext& node) {
   return {ir::Shape(dims)};
 }
 
+// The last arguments of kernels that may read a part of the table.
+void push_part(kernel::Candidate& candidate, kernel::Launch& launch, const NodeContext& node) {
+  const int first = node.attrs<GatherAttrs>().first;
+  launch.macro("PART", first < 0 ? 0 : node.has_input(kBefore) ? 2 : 1);
+  if (first >= 0) launch.i32(first);
+  if (node.has_input(kBefore)) {
+    launch.src(kBefore);
+    candidate.in_place = {kBefore};
+  }
+  candidate.launches.push_back(launch);
+}
+
+std::vector<kernel::Candidate> scaled(const NodeContext& node) {
+  const ir::Tensor &table = node.input(1), &dst = node.output(0);
+  const ir::Quantization& q = *table.quantization;
+  const std::int64_t inner = table.shape.elements(1, table.shape.rank());
+  const std::int64_t n = dst.shape.elements();
+  kernel::Candidate candidate{"scaled", {}, {kernel::table(q.scales)}};
+  kernel::Launch launch("gather/scaled.cl", "gather_scaled");
+  launch.type("DST_T", dst.storage);
+  launch.src(1).src(0).dst(0).scratch_in(0).i32(n).i32(table.shape[0]).i32(inner);
+  launch.i32(q.block > 0 ? q.block : q.per_axis() ? inner : table.shape.elements());
+  launch.range({uz(n)}, {kElementwiseGroup});
+  push_part(candidate, launch, node);
+  return {candidate};
+}
+
 std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceInfo&) {
   const auto& attrs = node.attrs<GatherAttrs>();
   const ir::Tensor& src = node.input(attrs.table);
   const ir::Tensor& indices = node.input(1 - attrs.table);
   const ir::Tensor& dst = node.output(0);
+  if (is_scaled(src.dtype, dst.dtype)) return scaled(node);
   const std::int64_t inner = src.shape.elements(attrs.axis + 1, src.shape.rank());
   const MoveUnit unit = move_unit(src.storage, dst.storage, inner);
   const std::int64_t n = dst.shape.elements() / unit.elements;
@@ -78,7 +136,9 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   launch.i32(src.shape.elements(attrs.batch_dims, attrs.axis)).i32(src.shape[attrs.axis]);
   launch.i32(indices.shape.elements(attrs.batch_dims, indices.shape.rank()));
   launch.i32(inner / unit.elements).range({uz(n)}, {kElementwiseGroup});
-  return {{"rows", {launch}, {}}};
+  kernel::Candidate candidate{"rows", {}, {}};
+  push_part(candidate, launch, node);
+  return {candidate};
 }
 
 }  // namespace
@@ -88,7 +148,10 @@ const Family kGatherFamily = [] {
   Family family;
   family.name = "gather";
   family.attrs = ir::attrs_type<GatherAttrs>();
-  family.builtins = {{kGather, "GATHER", 2}, {kEmbeddingLookup, "EMBEDDING_LOOKUP", 2, 0, 1, 1}};
+  Operation lookup{kEmbeddingLookup, "EMBEDDING_LOOKUP", 2, 0, 1, 1};
+  lookup.dequantizes = true;
+  family.builtins = {{kGather, "GATHER", 2}, lookup};
+  family.narrow = 1;
   family.import = import;
   family.infer = infer;
   family.candidates = candidates;
@@ -96,5 +159,23 @@ const Family kGatherFamily = [] {
   family.flops = no_flops;
   return family;
 }();
+
+int table_of(const ir::Node& node) {
+  if (node.kind != &kGatherFamily) return -1;
+  const auto& attrs = static_cast<const GatherAttrs&>(*node.attrs);
+  const bool is_whole = attrs.axis == 0 && attrs.batch_dims == 0 && attrs.first < 0;
+  return is_whole ? node.inputs[uz(attrs.table)] : -1;
+}
+
+ir::Node part_of_table(const ir::Node& node, int part, int first, int before, int result) {
+  ir::Node made = node;
+  GatherAttrs attrs = static_cast<const GatherAttrs&>(*node.attrs);
+  attrs.first = first;
+  made.attrs = share(attrs);
+  made.inputs[uz(attrs.table)] = part;
+  if (before >= 0) made.inputs.push_back(before);
+  made.outputs = {result};
+  return made;
+}
 
 }  // namespace clgpu::ops

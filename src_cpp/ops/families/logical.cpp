@@ -1,4 +1,6 @@
 // Family of LOGICAL_AND, LOGICAL_OR and LOGICAL_NOT.
+#include "ops/families/logical.hpp"
+
 #include "ir/fields.hpp"
 #include "ops/shared/broadcast.hpp"
 #include "ops/shared/row_rules.hpp"
@@ -9,6 +11,7 @@ namespace {
 /// Code of each operation, in the order of the values of the macro OP in
 /// kernels/logical/logical.cl.
 constexpr int kCodes[] = {86, 84, 87};
+constexpr int kNot = 2;
 
 struct LogicalAttrs : ir::Attrs {
   int op = 0;
@@ -51,12 +54,24 @@ const Family kLogicalFamily = [] {
   family.name = "logical";
   family.attrs = ir::attrs_type<LogicalAttrs>();
   family.builtins = {
-      {kCodes[0], "LOGICAL_AND", 2}, {kCodes[1], "LOGICAL_OR", 2}, {kCodes[2], "LOGICAL_NOT"}};
+      {kCodes[0], "LOGICAL_AND", 2}, {kCodes[1], "LOGICAL_OR", 2}, {kCodes[kNot], "LOGICAL_NOT"}};
   family.import = import;
   family.infer = infer;
   family.candidates = candidates;
   family.rows = &kRowwise;
   return family;
 }();
+
+ir::Node negation_of(int condition, int result) {
+  LogicalAttrs attrs;
+  attrs.op = kNot;
+  ir::Node node;
+  node.kind = &kLogicalFamily;
+  node.op = "LOGICAL_NOT";
+  node.inputs = {condition};
+  node.outputs = {result};
+  node.attrs = std::make_shared<const LogicalAttrs>(attrs);
+  return node;
+}
 
 }  // namespace clgpu::ops

@@ -8,35 +8,37 @@
 
 namespace clgpu::runtime {
 
-std::vector<std::uint8_t> bytes_as(const ir::Constant& constant, DType storage) {
-  const auto convert = [&](auto f, auto from) {
-    using From = decltype(from);
-    using To = decltype(f(from));
-    const std::size_t n = constant.bytes / sizeof(From);
-    std::vector<std::uint8_t> bytes(n * sizeof(To));
-    for (std::size_t i = 0; i < n; ++i) {
-      From x;
+bool is_stored_as(const ir::Constant& constant, DType storage) {
+  return constant.dtype == storage && constant.bits == 8;
+}
+
+void store(const ir::Constant& constant, DType storage, std::size_t first, std::size_t count,
+           std::uint8_t* to) {
+  const std::size_t each = 8 / static_cast<std::size_t>(constant.bits);
+  CLGPU_CHECK((first + count) * size_of(constant.dtype) <= constant.bytes * each);
+  const auto convert = [&](auto from, auto f) {
+    for (std::size_t i = first; i < first + count; ++i) {
+      auto x = from;
       std::memcpy(&x, static_cast<const char*>(constant.data) + i * sizeof x, sizeof x);
-      const To y = f(x);
-      std::memcpy(bytes.data() + i * sizeof y, &y, sizeof y);
+      const auto y = f(x);
+      std::memcpy(to, &y, sizeof y);
+      to += sizeof y;
     }
-    return bytes;
   };
+  if (constant.bits < 8) {
+    CLGPU_CHECK(storage == DType::kI8);
+    return ir::widen(constant.data, constant.bits, first, count, to);
+  }
   const DType from = constant.dtype;
   CLGPU_CHECK(is_float(from) && is_float(storage) && from != storage);
-  if (storage == DType::kF32) {
-    return from == DType::kF16 ? convert(half_to_float, std::uint16_t{})
-                               : convert(bfloat_to_float, std::uint16_t{});
-  }
-  if (from == DType::kF32) {
-    return storage == DType::kF16 ? convert(float_to_half, float{})
-                                  : convert(float_to_bfloat, float{});
-  }
+  const auto bits = std::uint16_t{};
+  if (storage == DType::kF32)
+    return from == DType::kF16 ? convert(bits, half_to_float) : convert(bits, bfloat_to_float);
+  if (from == DType::kF32)
+    return storage == DType::kF16 ? convert(0.0F, float_to_half) : convert(0.0F, float_to_bfloat);
   if (from == DType::kF16)
-    return convert([](std::uint16_t x) { return float_to_bfloat(half_to_float(x)); },
-                   std::uint16_t{});
-  return convert([](std::uint16_t x) { return float_to_half(bfloat_to_float(x)); },
-                 std::uint16_t{});
+    return convert(bits, [](std::uint16_t x) { return float_to_bfloat(half_to_float(x)); });
+  convert(bits, [](std::uint16_t x) { return float_to_half(bfloat_to_float(x)); });
 }
 
 }  // namespace clgpu::runtime

@@ -265,9 +265,10 @@ cl::cl_mem Executor::image(int buffer, DType texel) {
   return images_.over(memory(buffer), planned, texel);
 }
 
-void Executor::write(int buffer, const void* data, std::size_t bytes, bool blocking) {
+void Executor::write(int buffer, const void* data, std::size_t bytes, bool blocking,
+                     std::size_t to) {
   cl::check(context_->api().clEnqueueWriteBuffer(queue_.get(), memory(buffer),
-                                                 blocking ? cl::CL_TRUE : cl::CL_FALSE, 0, bytes,
+                                                 blocking ? cl::CL_TRUE : cl::CL_FALSE, to, bytes,
                                                  data, 0, nullptr, nullptr),
             "clEnqueueWriteBuffer", plan_.buffers[uz(buffer)].name);
   cl::counters().bytes_up += bytes;
@@ -286,13 +287,20 @@ void Executor::poison_arena() {
 void Executor::upload_constant(int index) {
   Buffer& buffer = plan_.buffers[uz(index)];
   if (buffer.upload == nullptr) return;
-  if (buffer.upload->dtype == buffer.storage) {
-    CLGPU_CHECK(buffer.upload->bytes >= static_cast<std::size_t>(buffer.bytes));
-    write(index, buffer.upload->data, static_cast<std::size_t>(buffer.bytes), true);
+  const auto bytes = static_cast<std::size_t>(buffer.bytes);
+  if (is_stored_as(*buffer.upload, buffer.storage)) {
+    CLGPU_CHECK(buffer.upload->bytes >= bytes);
+    write(index, buffer.upload->data, bytes, true);
   } else {
-    const std::vector<std::uint8_t> bytes = bytes_as(*buffer.upload, buffer.storage);
-    CLGPU_CHECK(bytes.size() >= static_cast<std::size_t>(buffer.bytes));
-    write(index, bytes.data(), static_cast<std::size_t>(buffer.bytes), true);
+    // By pieces: the host never has the whole constant a second time.
+    constexpr std::size_t kPiece = 4 << 20;
+    const std::size_t size = size_of(buffer.storage);
+    std::vector<std::uint8_t> piece(std::min(bytes, kPiece));
+    for (std::size_t at = 0; at < bytes; at += piece.size()) {
+      const std::size_t part = std::min(piece.size(), bytes - at);
+      store(*buffer.upload, buffer.storage, at / size, part / size, piece.data());
+      write(index, piece.data(), part, true, at);
+    }
   }
   buffer.upload = nullptr;  // a decoded constant (DENSIFY) is freed on the host
 }

@@ -244,7 +244,7 @@ class Executor {
   /// changed.
   void give_buffers();
   bool uses_changed(const BoundLaunch& bound) const;
-  void write(int buffer, const void* data, std::size_t bytes, bool blocking);
+  void write(int buffer, const void* data, std::size_t bytes, bool blocking, std::size_t to = 0);
   cl::EventHandle mark(const std::vector<cl::cl_event>& events);
   void finish(const char* where);
   void finish_all() noexcept;

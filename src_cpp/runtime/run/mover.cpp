@@ -45,7 +45,7 @@ void Mover::make_slot(const plan::HostSlot& planned) {
   const auto bytes = static_cast<std::size_t>(planned.bytes);
   Slot& slot = slots_.emplace_back();
   const ir::Constant* constant = planned.constant.get();
-  const bool converts = constant != nullptr && constant->dtype != planned.storage;
+  const bool converts = constant != nullptr && !is_stored_as(*constant, planned.storage);
   // Without a bus, a second copy of the model brings no gain.
   if (constant != nullptr && !converts && context_.device().info.unified_memory) {
     CLGPU_CHECK(constant->bytes >= bytes);
@@ -54,10 +54,13 @@ void Mover::make_slot(const plan::HostSlot& planned) {
   }
   allocate(slot, bytes);
   if (constant == nullptr) return;
-  const std::vector<std::uint8_t> converted =
-      converts ? bytes_as(*constant, planned.storage) : std::vector<std::uint8_t>{};
-  CLGPU_CHECK((converts ? converted.size() : constant->bytes) >= bytes);
-  std::memcpy(slot.writable, converts ? converted.data() : constant->data, bytes);
+  if (converts) {
+    store(*constant, planned.storage, 0, bytes / size_of(planned.storage),
+          static_cast<std::uint8_t*>(slot.writable));
+    return;
+  }
+  CLGPU_CHECK(constant->bytes >= bytes);
+  std::memcpy(slot.writable, constant->data, bytes);
 }
 
 void Mover::allocate(Slot& slot, std::size_t bytes) {

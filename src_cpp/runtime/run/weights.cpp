@@ -22,11 +22,17 @@ constexpr std::string_view kEnd{"\0", 1};
 // files apart, too.
 std::string key_of(const Buffer& buffer) {
   const ir::Constant& constant = *buffer.upload;
-  if (constant.owner != nullptr) return {};
   Sha256 hash;
+  if (constant.owner != nullptr) {  // scales, or decoded weights: every byte tells them apart
+    hash.update(name_of(buffer.storage)).update(kEnd).update(std::to_string(buffer.bytes));
+    hash.update(kEnd).update(name_of(constant.dtype)).update(kEnd);
+    hash.update({static_cast<const char*>(constant.data), constant.bytes});
+    return hash.digest();
+  }
   const auto address = reinterpret_cast<std::uintptr_t>(constant.data);
   hash.update(std::to_string(address)).update(kEnd).update(std::to_string(constant.bytes));
   hash.update(kEnd).update(name_of(constant.dtype)).update(kEnd).update(name_of(buffer.storage));
+  hash.update(kEnd).update(std::to_string(constant.bits));
   hash.update(kEnd).update(std::to_string(buffer.bytes)).update(kEnd);
   hash.update_ends({static_cast<const char*>(constant.data), constant.bytes});
   return hash.digest();
