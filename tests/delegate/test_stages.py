@@ -138,3 +138,171 @@ def test_stages_with_halves(device, rng, half_io):
     steps = [{"x": np.round(positive(rng, n) * 4) / 4} for n in COUNTS]
     compare(last(), steps, delegate)
     assert_all_claimed(delegate)
+
+
+def value_of_many() -> bytes:
+    """RESHAPE to what sums of many numbers say, which the device computes."""
+    m = ModelMaker()
+    x = m.op("NEG", [m.input("x", SHAPE)], SHAPE)
+    many = m.input("value", (2, MANY), np.int32)
+    shape = m.op("SUM", [many, m.constant(np.array([1], np.int32))], (2,))
+    m.output(m.op("ABS", [m.op("RESHAPE", [x, shape], (6, 4), dtype=np.float32)], (6, 4)))
+    return m.build()
+
+
+def test_a_value_that_planning_needs_is_read_from_the_device(runtime, device, rng):
+    delegate = clgpu_delegate.load(device=device)
+    ours = make_interpreter(runtime, value_of_many(), [delegate])
+    ours.allocate_tensors()
+    for shape in ([6, 4], [6, 4], [12, 2], [1, 24], [6, 4]):
+        value = np.zeros((2, MANY), np.int32)
+        value[:, 7] = shape
+        x = rng.standard_normal(SHAPE).astype(np.float32)
+        (found,) = answers(ours, {"x": x, "value": value})
+        np.testing.assert_array_equal(found, np.abs(x).reshape(shape))
+    assert_all_claimed(delegate)
+
+
+def moving_end() -> bytes:
+    """The first rows, as many as there are positive elements in the first column."""
+    m = ModelMaker()
+    x = m.op("ADD", [m.input("x", (70, 4))] * 2, (70, 4))
+    begin, ones = m.constant(np.int32([0, 0])), m.constant(np.int32([1, 1]))
+    column = m.op("STRIDED_SLICE", [x, begin, m.constant(np.int32([70, 1])), ones], (70, 1),
+                  dtype=np.float32)  # fmt: skip
+    types = {"in_data_type": np.bool_, "out_data_type": np.int32}
+    flags = m.op("CAST", [greater(m, column, 0, (70, 1))], (70, 1), dtype=np.int32, **types)
+    rows = m.op("SUM", [flags, m.constant(np.int32([0]))], (1,), dtype=np.int32)
+    end = m.op("CONCATENATION", [rows, m.constant(np.int32([4]))], (2,), axis=0)
+    part = m.op("STRIDED_SLICE", [x, begin, end, ones], (-1, 4), dtype=np.float32)
+    m.output(m.op("NEG", [part], (-1, 4)))
+    return m.build()
+
+
+def test_the_end_of_a_slice_may_be_computed_on_the_device(runtime, device, rng):
+    delegate = clgpu_delegate.load(device=device)
+    steps = []
+    for rows in (3, 70, 0, 3, 8):
+        x = rng.standard_normal((70, 4)).astype(np.float32)
+        x[:, :1] = positive(rng, rows, (70, 1))
+        steps.append({"x": x})
+    compare(moving_end(), steps, delegate, runtime)
+    assert_all_claimed(delegate)
+
+
+def segments() -> bytes:
+    m = ModelMaker()
+    ids = m.op("ADD", [m.input("ids", (9,), np.int32), m.constant(np.int32(0))], (9,))
+    x = m.op("NEG", [m.input("x", (9, 3))], (9, 3))
+    found = m.op("SEGMENT_SUM", [x, ids], (-1, 3), dtype=np.float32)
+    m.output(m.op("ABS", [found], (-1, 3)))
+    return m.build()
+
+
+def test_the_number_of_segments_is_measured(runtime, device, rng):
+    delegate = clgpu_delegate.load(device=device)
+    steps = [
+        {"x": rng.standard_normal((9, 3)).astype(np.float32), "ids": np.array(ids, np.int32)}
+        for ids in ([0] * 9, range(9), [0, 0, 1, 2, 2, 2, 3, 3, 4], [0] * 9)
+    ]
+    interpreter = compare(segments(), steps, delegate, runtime)
+    assert_all_claimed(delegate)
+    for wrong in ([0, 2, 2, 2, 2, 2, 2, 2, 2], [1] * 9, [0, 1, 0, 1, 1, 1, 1, 1, 1]):
+        with pytest.raises(RuntimeError):
+            answers(interpreter, {**steps[0], "ids": np.array(wrong, np.int32)})
+        (found,) = answers(interpreter, steps[1])
+        np.testing.assert_allclose(found, np.abs(steps[1]["x"]), rtol=1e-6)
+
+
+def uniques() -> bytes:
+    """Rows of a table, each only once, and the place of each."""
+    m = ModelMaker()
+    ids = m.op("ADD", [m.input("ids", (9,), np.int32), m.constant(np.int32(1))], (9,))
+    values, indices = m.op("UNIQUE", [ids], [(-1,), (9,)], dtype=[np.int32, np.int32],
+                           idx_out_type=np.int32)  # fmt: skip
+    rows = m.op("GATHER", [m.input("x", (12, 3)), values], (-1, 3), dtype=np.float32)
+    found = m.op("GATHER", [m.op("SIN", [rows], (-1, 3)), indices], (9, 3), dtype=np.float32)
+    m.output(found, values)
+    return m.build()
+
+
+def test_repeated_rows_are_computed_once(runtime, device, rng):
+    delegate = clgpu_delegate.load(device=device)
+    steps = [
+        {"x": rng.standard_normal((12, 3)).astype(np.float32), "ids": rng.integers(0, n, 9, np.int32)}
+        for n in (1, 11, 4, 2)
+    ]
+    compare(uniques(), steps, delegate, runtime)
+    assert_all_claimed(delegate)
+
+
+def test_the_last_plans_are_kept(device, rng):
+    delegate = clgpu_delegate.load(device=device)
+    model = read()
+    interpreter = compare(model, [{"x": positive(rng, n)} for n in (5, 7, 9, 11)], delegate)
+    built = delegate.stats()["load"]["launches"]
+    for n in (5, 7, 9, 11) * 2:
+        answers(interpreter, {"x": positive(rng, n)})
+    assert delegate.stats()["load"]["launches"] == built
+    answers(interpreter, {"x": positive(rng, 13)})
+    assert delegate.stats()["load"]["launches"] > built
+
+
+def test_memory_does_not_grow_with_the_number_of_sizes(device, rng):
+    delegate = clgpu_delegate.load(device=device)
+    interpreter = compare(twice(), [{"x": positive(rng, 24)}], delegate)
+    held = []
+    for _ in range(3):
+        for n in range(1, 25):
+            answers(interpreter, {"x": positive(rng, n)})
+        held.append(delegate.stats()["device_bytes"])
+    assert held[1] <= 1.2 * held[0]
+    assert held[2] <= 1.2 * held[0]
+
+
+def test_elements_stay_on_the_device_between_stages(device, rng):
+    """The host reads one number."""
+    shape = (64, 1024)
+    m = ModelMaker()
+    x = m.op("ADD", [m.input("x", shape)] * 2, shape)
+    found = m.op("GATHER_ND", [x, places(m, greater(m, x, 0, shape))], (-1,), dtype=np.float32)
+    m.output(m.op("SUM", [found, m.constant(np.int32([0]))], (), dtype=np.float32))
+    delegate = clgpu_delegate.load(device=device, zero_copy=False)
+    interpreter = make_interpreter(op_runtime(), m.build(), [delegate])
+    interpreter.allocate_tensors()
+    for n in (500, 500, 7):
+        x = positive(rng, n, shape)
+        (total,) = answers(interpreter, {"x": x})
+        np.testing.assert_allclose(total, 2 * x[x > 0].sum(dtype=np.float64), rtol=1e-5)
+    last_invoke = delegate.stats()["last_invoke"]
+    assert last_invoke["bytes_down"] <= 64
+    assert last_invoke["bytes_up"] <= x.nbytes + 64
+    assert_all_claimed(delegate)
+
+
+def test_shapes_of_inputs_may_change(runtime, device, rng):
+    delegate = clgpu_delegate.load(device=device)
+    ours = make_interpreter(runtime, read(), [delegate])
+    stock = make_interpreter(runtime, read(), resolver="ref")
+    for shape in (SHAPE, (5, 7), SHAPE, (1, 3)):
+        given = {"x": positive(rng, 2, shape)}
+        for interpreter in (ours, stock):
+            (x,) = interpreter.get_input_details()
+            interpreter.resize_tensor_input(x["index"], shape)
+            interpreter.allocate_tensors()
+        for mine, its in zip(answers(ours, given), answers(stock, given)):
+            np.testing.assert_allclose(mine, its, rtol=1e-6)
+    assert_all_claimed(delegate)
+
+
+def test_carried_tensors_exclude_stages(device, rng):
+    """All graphs of an interpreter need the same shape of a carried tensor."""
+    m = ModelMaker()
+    x, state = m.input("x", SHAPE), m.input("state", SHAPE)
+    new = m.op("ADD", [x, state], SHAPE)
+    m.output(new, places(m, greater(m, new)))
+    delegate = clgpu_delegate.load(device=device, carry={"state": {0: (state, new)}})
+    interpreter = make_interpreter(op_runtime(), m.build(), [delegate])
+    interpreter.allocate_tensors()
+    why = {n.op: n.reason for n in delegate.explain().nodes if not n.claimed}
+    assert why == {"WHERE": "the size of its result is computed at run time"}

@@ -83,7 +83,7 @@ std::string contents_of(const ir::Graph& graph, std::size_t nodes) {
 
 Partition::Partition(std::shared_ptr<State> state, std::shared_ptr<Session> session,
                      Extract extract, std::vector<int> nodes, int index,
-                     std::shared_ptr<StageTensors> stages, bool is_later)
+                     std::shared_ptr<StageTensors> stages, int stage_of)
     : state_(std::move(state)),
       session_(std::move(session)),
       model_(std::move(extract.graph)),
@@ -92,7 +92,7 @@ Partition::Partition(std::shared_ptr<State> state, std::shared_ptr<Session> sess
       awaited_(std::move(extract.awaited)),
       meters_(meters_of<Meter>(std::move(extract.measured))),
       stages_(std::move(stages)),
-      is_later_(is_later),
+      stage_of_(stage_of),
       original_(std::make_shared<const ir::Graph>(model_)),
       nodes_(std::move(nodes)),
       contents_(contents_of(*original_, nodes_.size())),
@@ -228,6 +228,7 @@ std::int64_t Partition::allowance() const {
   if (left == 0) return 0;
   if (const auto share = session_->share.find(index_); share != session_->share.end())
     return share->second;
+  if (stages_ != nullptr) left -= stages_->bytes();
   for (const auto& [partition, bytes] : session_->held) {
     if (partition != index_) left -= bytes;  // freeing ours makes room
   }
@@ -267,6 +268,7 @@ void Partition::publish() {
   PartitionReport report;
   report.nodes = nodes_;
   report.awaits = awaits();
+  report.stage_of = stage_of_;
   if (trust_ != nullptr) report.verification = trust_->verdict;
   if (executor_ == nullptr) {
     if (!is_on_cpu()) {
@@ -303,9 +305,10 @@ void Partition::publish() {
                        std::vector<PartitionReport::Border>& borders) {
     for (const plan::Transfer& t : transfers) {
       const ir::Tensor& tensor = published_->tensor(t.tensor);
-      if (t.road != plan::Road::kHostPointer) bytes += t.bytes;
-      borders.push_back(
-          {tensor.tflite_id, tensor.name, t.bytes, tensor.shape.dims(), plan::name_of(t.road)});
+      const bool is_lent = stages_ != nullptr && stages_->is_on_device(tensor.tflite_id);
+      if (t.road != plan::Road::kHostPointer && !is_lent) bytes += t.bytes;
+      borders.push_back({tensor.tflite_id, tensor.name, t.bytes, tensor.shape.dims(),
+                         is_lent ? "lent" : plan::name_of(t.road)});
     }
   };
   add(plan.uploads, report.bytes_up, report.inputs);
@@ -327,6 +330,8 @@ std::string Partition::unplanned() const {
     if (std::find(awaited_.begin(), awaited_.end(), tensor.tflite_id) != awaited_.end())
       names.push_back("'" + tensor.name + "'");
   }
+  for (const Meter& meter : meters_)
+    names.push_back("'" + meter.measured.graph.tensor(0).name + "'");
   return "it depends on values that an inference has: " + join(names);
 }
 
@@ -442,7 +447,7 @@ bool Partition::take_shapes(const TfLiteContext& context) {
 
 void Partition::take_awaited(TfLiteContext& context) {
   bool changed = stale_ || (executor_ == nullptr && !is_on_cpu());
-  if (is_later_ && take_shapes(context)) {
+  if (stage_of_ >= 0 && take_shapes(context)) {
     take_inputs(graph_);
     changed = true;
   }

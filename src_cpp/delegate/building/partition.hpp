@@ -23,10 +23,10 @@ namespace clgpu::delegate {
 class Partition {
  public:
   /// The passes run here. `index` counts the partitions of a session. `stages`: null unless it is
-  /// a stage of several; `is_later`: not the first of them.
+  /// a stage of several; `stage_of`: the index of the first of them, if it is not the first.
   Partition(std::shared_ptr<State> state, std::shared_ptr<Session> session, Extract extract,
             std::vector<int> nodes, int index, std::shared_ptr<StageTensors> stages = nullptr,
-            bool is_later = false);
+            int stage_of = -1);
   ~Partition();
   Partition(const Partition&) = delete;
   Partition& operator=(const Partition&) = delete;
@@ -45,7 +45,7 @@ class Partition {
   bool is_specialized() const { return specialization_ != nullptr; }
 
   /// Whether planning needs values that only an inference has: invoke() builds it.
-  bool awaits() const { return is_later_ || !awaited_.empty() || !meters_.empty(); }
+  bool awaits() const { return stage_of_ >= 0 || !awaited_.empty() || !meters_.empty(); }
 
   /// The CPU's nodes for the same computation. To be called before build().
   void stand_by(std::vector<CpuNode> nodes) { cpu_.nodes = std::move(nodes); }
@@ -206,7 +206,7 @@ class Partition {
   const std::vector<int> awaited_;  ///< TFLite's ids of inputs with values that planning needs
   std::vector<Meter> meters_;       ///< fixed size, as executors refer to it
   const std::shared_ptr<StageTensors> stages_;  ///< null if the partition is one stage
-  const bool is_later_;                         ///< a stage behind another one
+  const int stage_of_;                          ///< -1: it is not behind another stage
   /// A plan for other values.
   struct AsidePlan {
     std::string key;

@@ -39,13 +39,15 @@ void Partition::set_aside() {
   executor_->forget_tensors();  // the runtime may move them until it is used again
   aside_.push_back({key_, original_, published_, graph_, executor_});
   executor_.reset();
-  if (aside_.size() >= kMostPlans) aside_.erase(aside_.begin());
 }
 
 bool Partition::take_up() {
   const auto found = std::find_if(aside_.begin(), aside_.end(),
                                   [&](const AsidePlan& plan) { return plan.key == key_; });
-  if (found == aside_.end()) return false;
+  if (found == aside_.end()) {
+    if (aside_.size() >= kMostPlans) aside_.erase(aside_.begin());
+    return false;
+  }
   cpu_.shadow.reset();
   cpu_.reason.clear();
   problem_.clear();

@@ -37,22 +37,36 @@ void give_memory(TfLiteContext& context, int id, const std::vector<int>& dims) {
 
 class StageTensors::StageLoan : public Loan {
  public:
-  StageLoan(StageTensors& tensors, TfLiteContext& context, const std::vector<int>& inputs,
-            const std::vector<int>& outputs)
-      : tensors_(tensors), context_(context), inputs_(inputs), outputs_(outputs) {
-    for (const int tensor : outputs_) tensors_.provide(tensor, context_.tensors[tensor].bytes);
+  StageLoan(StageTensors& tensors, TfLiteContext& context, std::vector<int> inputs,
+            std::vector<int> outputs)
+      : tensors_(tensors),
+        context_(context),
+        inputs_(std::move(inputs)),
+        outputs_(std::move(outputs)) {
+    for (const int tensor : outputs_) {
+      Held& held = tensors_.held_[tensor];
+      held.is_mapped = false;
+      try {
+        tensors_.provide(tensor, context_.tensors[tensor].bytes);
+      } catch (const cl::OpenCLError& error) {
+        if (!error.out_of_memory()) throw;
+        map(tensor);
+      }
+    }
   }
 
   cl::cl_mem buffer(int tensor) const override {
-    return lends(tensor) && mapped_.count(tensor) == 0 ? tensors_.memory(tensor) : nullptr;
+    const Held* const held = find(tensor);
+    return held == nullptr || held->is_mapped ? nullptr : held->memory.get();
   }
 
   void map(int tensor) override {
-    if (!lends(tensor) || mapped_.count(tensor) != 0) return;
+    Held* const held = find(tensor);
+    if (held == nullptr || held->is_mapped) return;
     const TfLiteTensor& tflite = context_.tensors[tensor];
     give_memory(context_, tensor, to_vector(tflite.dims));
     if (is_in(inputs_, tensor)) tensors_.read(tensor, tflite.data, tflite.bytes);
-    mapped_.insert(tensor);
+    held->is_mapped = true;
   }
 
   std::vector<cl::cl_event> ready() override { return {}; }
@@ -60,25 +74,19 @@ class StageTensors::StageLoan : public Loan {
   void deliver(cl::EventHandle /*done*/) override {}
   bool may_be_kept() const override { return true; }
 
-  void end() override {
-    for (const int tensor : outputs_) {
-      if (mapped_.count(tensor) == 0) continue;
-      const TfLiteTensor& tflite = context_.tensors[tensor];
-      tensors_.provide(tensor, tflite.bytes);  // the CPU's kernels may give it another shape
-      tensors_.write(tensor, tflite.data, tflite.bytes);
-    }
-  }
-
  private:
   static bool is_in(const std::vector<int>& list, int tensor) {
     return std::find(list.begin(), list.end(), tensor) != list.end();
   }
-  bool lends(int tensor) const { return is_in(inputs_, tensor) || is_in(outputs_, tensor); }
+  // Null if it is not lent.
+  Held* find(int tensor) const {
+    if (!is_in(inputs_, tensor) && !is_in(outputs_, tensor)) return nullptr;
+    return &tensors_.held_[tensor];
+  }
 
   StageTensors& tensors_;
   TfLiteContext& context_;
   const std::vector<int> inputs_, outputs_;
-  std::set<int> mapped_;
 };
 
 StageTensors::StageTensors(std::shared_ptr<cl::Context> device, std::set<int> on_device,
@@ -106,42 +114,32 @@ std::unique_ptr<Loan> StageTensors::borrow(TfLiteContext& context, const std::ve
                  [&](int tensor) { return is_on_device(tensor); });
     return result;
   };
-  const std::vector<int> in = held(inputs), out = held(outputs);
+  std::vector<int> in = held(inputs), out = held(outputs);
   if (in.empty() && out.empty()) return nullptr;
-  return std::make_unique<StageLoan>(*this, context, in, out);
+  return std::make_unique<StageLoan>(*this, context, std::move(in), std::move(out));
 }
 
-cl::cl_mem StageTensors::provide(int tensor, std::size_t bytes) {
+std::int64_t StageTensors::bytes() const {
+  std::int64_t sum = 0;
+  for (const auto& [tensor, held] : held_) sum += static_cast<std::int64_t>(held.bytes);
+  return sum;
+}
+
+void StageTensors::provide(int tensor, std::size_t bytes) {
   Held& held = held_[tensor];
   const std::size_t needed = (bytes + kMargin + kPage - 1) / kPage * kPage;
-  if (held.bytes >= needed) return held.memory.get();
+  if (held.bytes >= needed) return;
   held = {};  // first: it makes room
   held.memory = device_->create_buffer(needed, name_of(tensor) + " between two stages");
   held.bytes = needed;
-  return held.memory.get();
-}
-
-cl::cl_mem StageTensors::memory(int tensor) const {
-  const auto held = held_.find(tensor);
-  return held == held_.end() ? nullptr : held->second.memory.get();
 }
 
 void StageTensors::read(int tensor, void* to, std::size_t bytes) {
   if (bytes == 0) return;
-  cl::check(device_->api().clEnqueueReadBuffer(queue_.get(), memory(tensor), cl::CL_TRUE, 0, bytes,
-                                               to, 0, nullptr, nullptr),
+  cl::check(device_->api().clEnqueueReadBuffer(queue_.get(), held_.at(tensor).memory.get(),
+                                               cl::CL_TRUE, 0, bytes, to, 0, nullptr, nullptr),
             "clEnqueueReadBuffer", name_of(tensor));
   cl::counters().bytes_down += bytes;
-}
-
-void StageTensors::write(int tensor, const void* from, std::size_t bytes) {
-  if (bytes == 0) return;
-  cl::check(device_->api().clEnqueueWriteBuffer(queue_.get(), memory(tensor), cl::CL_TRUE, 0, bytes,
-                                                from, 0, nullptr, nullptr),
-            "clEnqueueWriteBuffer", name_of(tensor));
-  // With Intel's CPU runtime, kernels in other queues may read the old value after that.
-  cl::check(device_->api().clFinish(queue_.get()), "clFinish", name_of(tensor));
-  cl::counters().bytes_up += bytes;
 }
 
 }  // namespace clgpu::delegate

@@ -1,6 +1,8 @@
 // Tensors that the stages of a partition hand on to each other within an inference.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <set>
@@ -29,24 +31,26 @@ class StageTensors {
   /// Gives a tensor its shape for this inference. Throws Error if the runtime refuses.
   void give_shape(TfLiteContext& context, int tensor, const std::vector<int>& dims) const;
 
-  /// Those of the tensors that are on the device; null if none is. The others have the memory of
-  /// the runtime. Throws Error.
+  /// Those of the tensors that have buffers; null if none has. The others have the memory of the
+  /// runtime, as have those for which the device lacks memory. Throws Error.
   std::unique_ptr<Loan> borrow(TfLiteContext& context, const std::vector<int>& inputs,
                                const std::vector<int>& outputs);
+
+  /// Of the buffers.
+  std::int64_t bytes() const;
 
  private:
   class StageLoan;
 
-  /// At least this many bytes; the contents are lost if it has to grow.
-  cl::cl_mem provide(int tensor, std::size_t bytes);
-  cl::cl_mem memory(int tensor) const;
-  void read(int tensor, void* to, std::size_t bytes);
-  void write(int tensor, const void* from, std::size_t bytes);
-
   struct Held {
     cl::Memory memory;
     std::size_t bytes = 0;
+    bool is_mapped = false;  ///< the runtime's memory has the elements
   };
+
+  /// Gives a buffer at least this many bytes; its contents are lost if it has to grow.
+  void provide(int tensor, std::size_t bytes);
+  void read(int tensor, void* to, std::size_t bytes);
 
   const std::shared_ptr<cl::Context> device_;
   const cl::QueueHandle queue_;

@@ -22,7 +22,7 @@ struct PartitionIds {
 // A stage of one of the runtime's partitions; most have only one.
 struct StageIds : StageNodes {
   std::size_t partition = 0;
-  bool is_later = false;
+  int stage_of = -1;                      // the position of the first stage, if it is another one
   std::shared_ptr<StageTensors> tensors;  // null if the partition is one stage
 };
 
@@ -150,8 +150,9 @@ std::vector<StageIds> stages_of(const Model& model, const Target& target,
                              ? nullptr
                              : std::make_shared<StageTensors>(target.context, std::move(on_device),
                                                               std::move(on_host));
+    const int first = static_cast<int>(all.size());
     for (std::size_t i = 0; i < stages.size(); ++i)
-      all.push_back({std::move(stages[i]), p, i > 0, tensors});
+      all.push_back({std::move(stages[i]), p, i > 0 ? first : -1, tensors});
   }
   return all;
 }
@@ -291,7 +292,7 @@ bool try_build(TfLiteContext& context, const std::shared_ptr<State>& state,
   const auto make = [&](const StageIds& ids, std::size_t index) {
     return std::make_unique<Partition>(
         state, session, extract(context, state->target.options, *session, model, ids), ids.nodes,
-        static_cast<int>(index), ids.tensors, ids.is_later);
+        static_cast<int>(index), ids.tensors, ids.stage_of);
   };
   std::vector<std::unique_ptr<Partition>> plans;
   if (session->placement.source == kCostModel) {
