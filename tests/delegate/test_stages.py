@@ -199,13 +199,22 @@ def segments() -> bytes:
     return m.build()
 
 
+def summed(given: dict[str, Array]) -> Array:
+    wanted = np.zeros((given["ids"][-1] + 1, 3), np.float64)
+    np.add.at(wanted, given["ids"], given["x"])
+    return np.abs(wanted)
+
+
 def test_the_number_of_segments_is_measured(runtime, device, rng):
     delegate = clgpu_delegate.load(device=device)
     steps = [
         {"x": rng.standard_normal((9, 3)).astype(np.float32), "ids": np.array(ids, np.int32)}
         for ids in ([0] * 9, range(9), [0, 0, 1, 2, 2, 2, 3, 3, 4], [0] * 9)
     ]
-    interpreter = compare(segments(), steps, delegate, runtime)
+    interpreter = make_interpreter(runtime, segments(), [delegate])
+    interpreter.allocate_tensors()
+    for given in steps:  # the runtimes have no reference kernel for it
+        np.testing.assert_allclose(answers(interpreter, given)[0], summed(given), rtol=1e-5)
     assert_all_claimed(delegate)
     for wrong in ([0, 2, 2, 2, 2, 2, 2, 2, 2], [1] * 9, [0, 1, 0, 1, 1, 1, 1, 1, 1]):
         with pytest.raises(RuntimeError):
@@ -267,7 +276,7 @@ def test_elements_stay_on_the_device_between_stages(device, rng):
     x = m.op("ADD", [m.input("x", shape)] * 2, shape)
     found = m.op("GATHER_ND", [x, places(m, greater(m, x, 0, shape))], (-1,), dtype=np.float32)
     m.output(m.op("SUM", [found, m.constant(np.int32([0]))], (), dtype=np.float32))
-    delegate = clgpu_delegate.load(device=device, zero_copy=False)
+    delegate = clgpu_delegate.load(device=device, zero_copy="off")
     interpreter = make_interpreter(op_runtime(), m.build(), [delegate])
     interpreter.allocate_tensors()
     for n in (500, 500, 7):
