@@ -315,3 +315,36 @@ def test_carried_tensors_exclude_stages(device, rng):
     interpreter.allocate_tensors()
     why = {n.op: n.reason for n in delegate.explain().nodes if not n.claimed}
     assert why == {"WHERE": "the size of its result is computed at run time"}
+
+
+def test_carried_tensors_leave_computed_shapes_to_the_cpu(device):
+    m = ModelMaker()
+    x, state = m.input("x", SHAPE), m.input("state", SHAPE)
+    new = m.op("ADD", [x, state], SHAPE)
+    many = m.input("value", (2, MANY), np.int32)
+    shape = m.op("SUM", [many, m.constant(np.array([1], np.int32))], (2,))
+    m.output(new, m.op("RESHAPE", [new, shape], (6, 4), dtype=np.float32))
+    delegate = clgpu_delegate.load(device=device, carry={"state": {0: (state, new)}})
+    interpreter = make_interpreter(op_runtime(), m.build(), [delegate])
+    interpreter.allocate_tensors()
+    why = {n.op: n.reason for n in delegate.explain().nodes if not n.claimed}
+    assert why == {"SUM": "computes a value that the plan of node 2 (RESHAPE) needs"}
+
+
+def test_stages_are_reported(device, rng):
+    delegate = clgpu_delegate.load(device=device)
+    compare(read(), [{"x": positive(rng, 5)}], delegate)
+    plan = delegate.explain()
+    assert [part.stage_of for part in plan.partitions] == [None, 0]
+    assert "1 partition in 2 stages" in plan.summary()
+    assert "partition 1, a later stage of partition 0: takes" in str(plan)
+    assert {"lent"} < {border.road for part in plan.partitions for border in part.inputs}
+
+
+def test_a_stage_without_elements_is_noted(device, rng):
+    delegate = clgpu_delegate.load(device=device)
+    interpreter = compare(read(), [{"x": positive(rng, 0)}], delegate)
+    (note,) = [note for note in delegate.explain().notes if "the CPU's kernels" in note]
+    assert note.startswith("partition 1 is computed by the CPU's kernels for now: ")
+    answers(interpreter, {"x": positive(rng, 3)})
+    assert not [note for note in delegate.explain().notes if "the CPU's kernels" in note]

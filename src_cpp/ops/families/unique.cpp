@@ -1,6 +1,7 @@
 // Family of UNIQUE: the different elements, in the order in which they first occur. A node of a
 // variant counts them, because their number decides on the shape of the result.
 #include "ir/fields.hpp"
+#include "ops/quantized/quantized.hpp"
 #include "ops/shared/common.hpp"
 #include "ops/shared/sharing.hpp"
 
@@ -24,6 +25,7 @@ struct UniqueAttrs : ir::Attrs {
 OrRefusal<Imported> import_measured(const tfl::NodeView& node, std::int64_t number) {
   CLGPU_REFUSE_TYPE(node.input(0), "input", DType::kI32, DType::kI64, DType::kI16, DType::kI8,
                     DType::kU8);
+  if (auto refusal = check_moved(node, 0)) return *refusal;
   CLGPU_REFUSE_RANK(node.input(0), "input", 1, 1);
   CLGPU_REFUSE_TYPE(node.output(1), "the output of places", DType::kI32, DType::kI64);
   const auto* params = node.params<tfl::OutputTypeParams>();
@@ -109,6 +111,7 @@ const Family kUniqueFamily = [] {
   family.measure = &kUniqueNumberFamily;
   family.infer = infer;
   family.candidates = candidates;
+  family.allows_quantized = true;
   family.flops = flops;
   family.variants = {&kUniqueNumberFamily};
   return family;
@@ -120,6 +123,7 @@ const Family kUniqueNumberFamily = [] {
   family.variant = "number";
   family.infer = infer_number;
   family.candidates = number;
+  family.allows_quantized = true;
   family.flops = flops;
   return family;
 }();
