@@ -9,6 +9,7 @@ import pytest
 
 import clgpu_delegate
 from tests.delegate.test_awaited import answers
+from tests.delegate.test_faults import library, run  # noqa: F401
 from tests.model_maker import ModelMaker
 from tests.ops.harness import MANY, op_runtime
 from tests.runtimes import make_interpreter
@@ -348,3 +349,54 @@ def test_a_stage_without_elements_is_noted(device, rng):
     assert note.startswith("partition 1 is computed by the CPU's kernels for now: ")
     answers(interpreter, {"x": positive(rng, 3)})
     assert not [note for note in delegate.explain().notes if "the CPU's kernels" in note]
+
+
+FAILING = """
+from tests.delegate.test_stages import positive, read, wanted
+from tests.delegate.test_awaited import answers
+from tests.delegate.test_faults import library, run  # noqa: F401
+
+model = read()
+rng = np.random.default_rng(2)
+delegate, ours = load(zero_copy="off")
+stock = make_interpreter(runtime, model, resolver="ref")
+ours.allocate_tensors()
+stock.allocate_tensors()
+
+def matches(count):
+    given = {"x": positive(rng, count)}
+    want = wanted(stock, given)
+    found = answers(ours, given)
+    for mine, its in zip(found, want):
+        np.testing.assert_allclose(mine, its, rtol=1e-5)
+
+counts = iter([4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 3, 5, 7, 9])
+matches(next(counts))
+failed = 0
+for after in range(9):
+    fault(CALL, CODE, after, 1)
+    try:
+        matches(next(counts))
+    except RuntimeError as error:
+        failed += 1
+        assert CALL in str(error), error
+    layer.clear()
+    matches(5)
+print(failed)
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "code", "passes"),
+    [
+        ("clCreateBuffer", -4, True),
+        ("clEnqueueNDRangeKernel", -5, False),
+        ("clEnqueueReadBuffer", -5, False),
+        ("clEnqueueWriteBuffer", -5, False),
+        ("clFinish", -5, False),
+    ],
+)
+def test_a_failing_stage_is_an_error_or_the_cpus(library, runtime, call, code, passes):  # noqa: F811
+    script = f"CALL, CODE = '{call}', {code}\n{FAILING}"
+    failed = int(run(library, script, runtime).split()[-1])
+    assert failed == 0 if passes else failed <= 9

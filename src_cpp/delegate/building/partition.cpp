@@ -469,6 +469,7 @@ void Partition::take_awaited(TfLiteContext& context) {
   } catch (const Error& error) {
     changed = true;
     problem = error.what();
+    for (Meter& meter : meters_) meter.number = -1;  // the next inference tries again
   }
   // Another partition may have taken the new value first.
   changed = changed ||
