@@ -58,9 +58,11 @@ Tensors have up to 6 axes. Views, conversions of types, and arithmetic, comparis
 equal shapes take 8; so does BROADCAST_TO, if at most 6 are left after it has merged neighbours.
 
 Shapes, axes and sizes may be computed at run time: the model is planned for their values, and again
-when they change. Nodes that compute them of a few numbers are part of that. SLICE and STRIDED_SLICE
-take a begin that is computed at run time where the shape of the result does not depend on it. One
-outside of its axis is moved into it.
+when they change. Nodes that compute them of a few numbers are part of that. Where the device
+computes them, or what WHERE, UNIQUE or SEGMENT_SUM finds decides on a size, a partition runs in
+[stages](limits.md#sizes-that-an-inference-computes). SLICE and STRIDED_SLICE take a begin that is
+computed at run time where the shape of the result does not depend on it. One outside of its axis is
+moved into it.
 
 - **planned**: the result follows from the shapes of tensors and from constants. It is computed
   while the model is planned, and again after a resize, and costs no kernel launch. The same holds
@@ -379,6 +381,11 @@ def _volume(n: Node, *, transposed: bool) -> Any:
     return n.op("CONV_3D_TRANSPOSE", operands, (1, 4, 4, 4, 4), padding="SAME", **options)
 
 
+def _unique(n: Node) -> Any:
+    kinds = {"dtype": [n.dtype, np.int32], "quantization": [n.q, None]}
+    return n.m.op("UNIQUE", [n.x((8,))], [(-1,), (8,)], idx_out_type=np.int32, **kinds)
+
+
 def _segments(n: Node, name: str) -> Any:
     number = [] if name == "SEGMENT_SUM" else [n.scalar(2)]
     return n.op(name, [n.x((4, 8)), n.ints(0, 0, 1, 1), *number], (2, 8))
@@ -612,7 +619,9 @@ NODES: dict[str, Build] = {
     "TOPK_V2": _top_k,
     "TRANSPOSE": lambda n: n.op("TRANSPOSE", [n.x(), n.ints(0, 3, 1, 2)], (1, 8, 4, 4)),
     "TRANSPOSE_CONV": _transposed,
+    "UNIQUE": _unique,
     "UNPACK": lambda n: n.op("UNPACK", [n.x()], [(1, 4, 8)] * 4, num=4, axis=1),
+    "WHERE": lambda n: n.m.op("WHERE", [n.x()], (-1, 4), dtype=np.int64),
     "ZEROS_LIKE": _zeros,
 }
 

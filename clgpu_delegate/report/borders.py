@@ -21,6 +21,7 @@ class Border:
 
     road: str
     """``"copy"``, ``"mapped"``, or ``"host_pointer"``: device and host share it, nothing is copied;
+    ``"lent"``: it stays on the device, from one stage of a partition to another;
     as planned, see `Delegate.stats` for the one that was taken."""
 
     other: str

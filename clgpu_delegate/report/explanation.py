@@ -143,7 +143,11 @@ class Explanation(Shown):
         """One line: device, precision, nodes, partitions, memory."""
         if not self.nodes:
             return f"{self.device}, {self.precision}: no model has been given to this delegate yet"
-        count = len(self.partitions)
+        stages = len(self.partitions)
+        count = sum(partition.stage_of is None for partition in self.partitions)
+        parts = "partition" if count == 1 else "partitions"
+        if stages > count:
+            parts += f" in {stages} stages"
         open_ = sum(bool(partition.unplanned) for partition in self.partitions)
         known = (
             f"{sum(partition.launches for partition in self.partitions)} kernel launches, "
@@ -152,11 +156,11 @@ class Explanation(Shown):
             f"peak {size(self.peak_bytes)}"
         )
         if open_:
-            rest = f"; known of the other{'s' * (count - open_ > 1)}: {known}"
-            known = f"{open_} of them not planned yet" + (rest if open_ < count else "")
+            rest = f"; known of the other{'s' * (stages - open_ > 1)}: {known}"
+            known = f"{open_} of them not planned yet" + (rest if open_ < stages else "")
         return (
             f"{self.device}, {self.arithmetic}: {self.claimed} of {self.total} nodes claimed, "
-            f"{count} {'partition' if count == 1 else 'partitions'}, {known}"
+            f"{count} {parts}, {known}"
         )
 
     def __rich__(self) -> Group:
@@ -166,7 +170,7 @@ class Explanation(Shown):
                 node_table(self.nodes, self.partitions, self.mixed is not None),
                 *reasons(self.nodes),
             ]
-        crossings = [Text(f"partition {i}: {_state(p)}") for i, p in enumerate(self.partitions)]
+        crossings = [Text(f"{_title(i, p)}: {_state(p)}") for i, p in enumerate(self.partitions)]
         notes = [Text(f"note: {note}") for note in self.notes]
         checks = self.verification.partitions if self.verification else ()
         lines = [Text(f"verification: {check}") for check in checks]
@@ -202,6 +206,11 @@ class Explanation(Shown):
         return f"<Explanation: {self.summary()}>"
 
 
+def _title(number: int, partition: Partition) -> str:
+    of = partition.stage_of
+    return f"partition {number}" + ("" if of is None else f", a later stage of partition {of}")
+
+
 def _state(partition: Partition) -> str:
     """One line: how it is computed."""
     if partition.on_cpu:
@@ -223,7 +232,7 @@ def _crossing(partition: Partition) -> str:
     ):
         parts = collections.Counter[tuple[str, bool]]()
         for border in side:
-            parts[border.other, border.road == "host_pointer"] += border.bytes
+            parts[border.other, border.road in ("host_pointer", "lent")] += border.bytes
         sides += [
             f"{verb} {size(count)} {preposition} {_name(other)}{' in place' if in_place else ''}"
             for (other, in_place), count in parts.items()

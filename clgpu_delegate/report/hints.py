@@ -8,13 +8,10 @@ from typing import Any, Callable
 _FIXED = "export the model with fixed shapes, so that it becomes a constant"
 _MOVING = "write a SLICE with a constant size; only its begin may be computed at run time"
 _STATE = "make the state an input and an output of the model instead of a variable"
-_LAST = "move it to the end of the model, so that one partition takes all nodes before it"
 
 # What could be written instead of an operation without kernels.
 _OPERATIONS = {
     "FAKE_QUANT": "it is for training: remove it, or quantise the model with clgpu quantize",
-    "WHERE": "write SELECT_V2, whose result has a fixed shape",
-    "UNIQUE": _LAST,
 }
 
 # By the option that leaves a node on the CPU.

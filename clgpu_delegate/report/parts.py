@@ -336,6 +336,10 @@ class Partition:
     unplanned: str = ""
     """Why its launches and its memory are not known yet; empty once they are."""
 
+    stage_of: int | None = None
+    """The position of the partition of which it is a later stage: sizes follow from what earlier
+    stages compute, so it is planned when these have run. None if it is not one."""
+
     @classmethod
     def from_data(cls, entry: Mapping[str, Any]) -> Partition:
         """Of an entry of ``"partitions"`` in `Explanation.to_dict`."""
@@ -353,6 +357,7 @@ class Partition:
             Border.of(entry["outputs"], "to"),
             entry.get("on_cpu", ""),  # recorded by earlier versions, it is not there
             entry.get("unplanned", ""),
+            entry.get("stage_of"),
         )
 
 

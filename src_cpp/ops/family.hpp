@@ -119,6 +119,9 @@ struct Operation {
   bool reads_positions = false;  ///< kernels read them: a shape that needs one is the CPU's
   /// Output 0 may also be float where the input `type_of` is quantised: its real values.
   bool dequantizes = false;
+  /// Slot of an input of which one number, how many elements are not 0 for example, decides on the
+  /// shapes of results. Nodes of Family::measure compute the number; -1: none.
+  int measured = -1;
 };
 
 /// What the time of an operation depends on.
@@ -157,6 +160,12 @@ struct Family : ir::OpKind {
   /// tensors may change later (resize), so it may rely only on ranks and constants. Null if passes
   /// make the nodes.
   OrRefusal<Imported> (*import)(const tfl::NodeView&) = nullptr;
+
+  /// Operation::measured: a node of the kind `measure` computes the number of that input, int32[1],
+  /// which the host reads in an inference; the other function imports a node for it. Nulls if there
+  /// is none.
+  const Family* measure = nullptr;
+  OrRefusal<Imported> (*import_measured)(const tfl::NodeView&, std::int64_t number) = nullptr;
 
   /// Shapes of the outputs from the shapes of the inputs; throws ShapeError if they do not fit.
   ir::Shapes (*infer)(const NodeContext&) = nullptr;

@@ -343,3 +343,21 @@ def test_name_of_a_signature_on_a_constant():
         np.testing.assert_allclose(wave, np.full((1, 8), np.tanh(0.5)), rtol=1e-6)
         nodes = clgpu_delegate.litert_delegates()[-1].explain().nodes
         assert [node.op for node in nodes if not node.claimed] == []
+
+
+@pytest.mark.parametrize("accelerators", ["GPU", "GPU|CPU"])
+def test_sizes_may_follow_from_what_the_device_computes(environment, accelerators):
+    """The sum of the elements above one; the result itself has a fixed shape."""
+    m = ModelMaker()
+    x = m.op("SQUARE", [m.input("x", (4, 8))], (4, 8))
+    above = m.op("GREATER", [x, m.constant(np.float32(1))], (4, 8), dtype=np.bool_)
+    places = m.op("WHERE", [above], (-1, 2), dtype=np.int64)
+    found = m.op("GATHER_ND", [x, places], (-1,), dtype=np.float32)
+    m.output(m.op("SUM", [found, m.constant(np.array([0], np.int32))], (1,), keep_dims=True,
+                  dtype=np.float32))  # fmt: skip
+    compiled = Compiled(m.build(), accelerators, environment)
+    for largest in (2, 40, 3, 2):
+        x = np.linspace(0, largest, 32, dtype=np.float32).reshape(4, 8)
+        (found,) = compiled.run([x], [(1,)])
+        np.testing.assert_allclose(found, [(x**2)[x**2 > 1].sum()], rtol=1e-5)
+    assert all(node.claimed for node in clgpu_delegate.litert_delegates()[-1].explain().nodes)

@@ -103,7 +103,9 @@ ON_THE_CPU = {
         "rescaling", "the same scale and zero point",
     ),
     "an operand at run time": (
-        node("SEGMENT_SUM", X, ((2,), I32)), "run_time", "with fixed shapes"
+        node("NON_MAX_SUPPRESSION_V4", ((5, 4), F32), ((5,), F32), ((), I32), np.array(0.5, F32),
+             np.array(0, F32), to=[(3,), ()], dtype=[I32, I32]),
+        "run_time", "with fixed shapes"
     ),
     "a begin at run time": (
         node("SLICE", X, ((2,), I32), ints(-1, -1)), "run_time", "a SLICE with a constant size"
@@ -160,19 +162,10 @@ def _moving(m: ModelMaker, fixed: bool) -> int:
     return m.op("STRIDED_SLICE", [x, begin, m.input("end", (2,), np.int32), strides], (2, 3))
 
 
-def _chosen(m: ModelMaker, select: bool) -> int:
-    x = m.input("x", (3, 4))
-    condition = m.input("c", (3, 4), bool)
-    if select:
-        return m.op("SELECT_V2", [condition, x, x], (3, 4), dtype=np.float32)
-    return m.op("WHERE", [condition], (2, 2), dtype=np.int64)
-
-
 @pytest.mark.parametrize(
     ("build", "advice"),
     [
         (_moving, "a SLICE with a constant size"),
-        (_chosen, "SELECT_V2"),
     ],
 )
 def test_what_is_advised_is_claimed(build, advice):

@@ -50,6 +50,9 @@ UNSEEN = {
     "is a constant without data": "to runtimes it is an intermediate tensor",
     "has ... zero points": "runtimes refuse such scales",
     "has ... scales along axis": "runtimes refuse such scales",
+    "ops/families/where.cpp: the number of elements that are not 0 is": "such nodes are measured",
+    "ops/families/unique.cpp: the number of different elements is": "such nodes are measured",
+    "ops/families/segment.cpp: the number of segments is computed": "it is measured or awaited",
     "ops/shared/common.cpp: the fused activation is": "runtimes read other activations as none",
 }
 

@@ -36,6 +36,13 @@ bool is_value_of(const Known& known, const TfLiteTensor& tensor) {
          (tensor.bytes == 0 || std::memcmp(known.constant->data, tensor.data, tensor.bytes) == 0);
 }
 
+template <class Meter>
+std::vector<Meter> meters_of(std::vector<Measured> all) {
+  std::vector<Meter> meters;
+  for (Measured& measured : all) meters.push_back({std::move(measured)});
+  return meters;
+}
+
 // Also in the graphs that nodes run.
 void want_exact_sums(ir::Graph& graph) {
   graph.allows_tf32 = graph.allows_half = false;
@@ -75,17 +82,28 @@ std::string contents_of(const ir::Graph& graph, std::size_t nodes) {
 }  // namespace
 
 Partition::Partition(std::shared_ptr<State> state, std::shared_ptr<Session> session,
-                     Extract extract, std::vector<int> nodes, int index)
+                     Extract extract, std::vector<int> nodes, int index,
+                     std::shared_ptr<StageTensors> stages, int stage_of)
     : state_(std::move(state)),
       session_(std::move(session)),
       model_(std::move(extract.graph)),
       specialization_(std::move(extract.specialization)),
       states_(std::move(extract.states)),
       awaited_(std::move(extract.awaited)),
+      meters_(meters_of<Meter>(std::move(extract.measured))),
+      stages_(std::move(stages)),
+      stage_of_(stage_of),
       original_(std::make_shared<const ir::Graph>(model_)),
       nodes_(std::move(nodes)),
       contents_(contents_of(*original_, nodes_.size())),
-      index_(index) {
+      index_(index),
+      carriers_(session_->carriers != nullptr || !awaits()
+                    ? session_->carriers
+                    : std::make_shared<Carriers>(state_->target, std::vector<std::string>())) {
+  if (stages_ != nullptr) {
+    for (const int id : model_.inputs) lent_in_.push_back(model_.tensor(id).tflite_id);
+    for (const int id : model_.outputs) lent_out_.push_back(model_.tensor(id).tflite_id);
+  }
   cpu_.inner = std::move(extract.inner);
   if (state_->target.options.verify != kVerifyOff) trust_ = std::make_unique<Trust>();
   if (specialization_ == nullptr) graph_ = pass(*original_, Level::kAsAsked);
@@ -172,6 +190,11 @@ void Partition::unbuild() {
 }
 
 void Partition::build() {
+  if (keeps_plans()) {
+    set_aside();
+    key_ = key();
+    if (take_up()) return;
+  }
   unbuild();  // first: the old plan is now wrong, and freeing its arena makes room for the new one
   specialize();
   if (trust_ != nullptr) return recall();
@@ -185,14 +208,13 @@ void Partition::rebuild(std::int64_t budget) {
   held = 0;
   const Level level = trust_ == nullptr ? Level::kAsAsked : trust_->verdict.level;
   const bool lasts = !awaits() && ++builds_ <= kFewBuilds;
-  Built built =
-      state_->build(graph_, budget, session_->pool, level, lasts, session_->carriers.get());
+  Built built = state_->build(graph_, budget, session_->pool, level, lasts, carriers_.get());
   published_ = std::move(built.graph);
   executor_ = std::move(built.executor);
   held = executor_->plan().peak_bytes;
   for (const plan::Carry& c : executor_->plan().carries) {
     const int number = executor_->plan().buffers[uz(c.buffer)].carried;
-    session_->carriers->tell_copied(number, session_->graph, c.reason);
+    carriers_->tell_copied(number, session_->graph, c.reason);
   }
 }
 
@@ -206,6 +228,7 @@ std::int64_t Partition::allowance() const {
   if (left == 0) return 0;
   if (const auto share = session_->share.find(index_); share != session_->share.end())
     return share->second;
+  if (stages_ != nullptr) left -= stages_->bytes();
   for (const auto& [partition, bytes] : session_->held) {
     if (partition != index_) left -= bytes;  // freeing ours makes room
   }
@@ -245,6 +268,7 @@ void Partition::publish() {
   PartitionReport report;
   report.nodes = nodes_;
   report.awaits = awaits();
+  report.stage_of = stage_of_;
   if (trust_ != nullptr) report.verification = trust_->verdict;
   if (executor_ == nullptr) {
     if (!is_on_cpu()) {
@@ -281,9 +305,10 @@ void Partition::publish() {
                        std::vector<PartitionReport::Border>& borders) {
     for (const plan::Transfer& t : transfers) {
       const ir::Tensor& tensor = published_->tensor(t.tensor);
-      if (t.road != plan::Road::kHostPointer) bytes += t.bytes;
-      borders.push_back(
-          {tensor.tflite_id, tensor.name, t.bytes, tensor.shape.dims(), plan::name_of(t.road)});
+      const bool is_lent = stages_ != nullptr && stages_->is_on_device(tensor.tflite_id);
+      if (t.road != plan::Road::kHostPointer && !is_lent) bytes += t.bytes;
+      borders.push_back({tensor.tflite_id, tensor.name, t.bytes, tensor.shape.dims(),
+                         is_lent ? "lent" : plan::name_of(t.road)});
     }
   };
   add(plan.uploads, report.bytes_up, report.inputs);
@@ -305,6 +330,8 @@ std::string Partition::unplanned() const {
     if (std::find(awaited_.begin(), awaited_.end(), tensor.tflite_id) != awaited_.end())
       names.push_back("'" + tensor.name + "'");
   }
+  for (const Meter& meter : meters_)
+    names.push_back("'" + meter.measured.graph.tensor(0).name + "'");
   return "it depends on values that an inference has: " + join(names);
 }
 
@@ -358,13 +385,7 @@ void Partition::prepare(TfLiteContext& context) {
   // holds for all shapes after a problem, whatever was known of them.
   bool changed =
       !problem_.empty() || (executor_ == nullptr && !(trust_ != nullptr && trust_->on_cpu()));
-  for (const int id : model_.inputs) {
-    ir::Tensor& tensor = model_.tensor(id);
-    if (tensor.state >= 0) continue;
-    const ir::Shape now(to_vector(context.tensors[tensor.tflite_id].dims));
-    changed = changed || now != tensor.shape;
-    tensor.shape = now;
-  }
+  changed = take_shapes(context) || changed;
   changed = changed ||
             (specialization_ != nullptr && specialization_->has_changed(model_, session_->known));
   take_inputs(graph_);
@@ -384,8 +405,9 @@ void Partition::prepare(TfLiteContext& context) {
   if (problem_.empty()) announce(context);
 }
 
-void Partition::settle_shapes(TfLiteContext& context, bool changed) {
-  if (const std::string problem = find_type_problem(context); !problem.empty()) {
+void Partition::settle_shapes(TfLiteContext& context, bool changed, std::string problem) {
+  if (problem.empty()) problem = find_type_problem(context);
+  if (!problem.empty()) {
     unbuild();
     if (!leave_to_cpu_or_later(context, problem)) throw ShapeError(problem);
   } else if (changed) {
@@ -395,6 +417,10 @@ void Partition::settle_shapes(TfLiteContext& context, bool changed) {
       if (!leave_to_cpu_or_later(context, error.what())) throw;
     } catch (const plan::NoCandidate& error) {
       if (!leave_to_cpu(context, error.what())) throw;
+    } catch (const InternalError&) {
+      throw;
+    } catch (const Error& error) {
+      if (!leave_stage_to_cpu(context, error.what())) throw;
     }
   }
   session_->untold = 2;
@@ -407,8 +433,24 @@ void Partition::settle_shapes(TfLiteContext& context, bool changed) {
   }
 }
 
+bool Partition::take_shapes(const TfLiteContext& context) {
+  bool changed = false;
+  for (const int id : model_.inputs) {
+    ir::Tensor& tensor = model_.tensor(id);
+    if (tensor.state >= 0) continue;
+    const ir::Shape now(to_vector(context.tensors[tensor.tflite_id].dims));
+    changed = changed || now != tensor.shape;
+    tensor.shape = now;
+  }
+  return changed;
+}
+
 void Partition::take_awaited(TfLiteContext& context) {
   bool changed = stale_ || (executor_ == nullptr && !is_on_cpu());
+  if (stage_of_ >= 0 && take_shapes(context)) {
+    take_inputs(graph_);
+    changed = true;
+  }
   for (const int id : awaited_) {
     const TfLiteTensor& tensor = context.tensors[id];
     if (tensor.data == nullptr && tensor.bytes != 0)
@@ -419,12 +461,23 @@ void Partition::take_awaited(TfLiteContext& context) {
     known = known_value(tensor);
     known.is_awaited = true;
   }
+  std::string problem;
+  try {
+    changed = take_numbers(context) || changed;
+  } catch (const InternalError&) {
+    throw;
+  } catch (const Error& error) {
+    changed = true;
+    problem = error.what();
+    for (Meter& meter : meters_) meter.number = -1;  // the next inference tries again
+  }
   // Another partition may have taken the new value first.
-  changed = changed || (specialization_->has_changed(model_, session_->known) &&
-                        !specialization_->take(model_, session_->known));
+  changed = changed ||
+            (specialization_ != nullptr && specialization_->has_changed(model_, session_->known) &&
+             !specialization_->take(model_, session_->known));
   if (!changed && !waiting_) return;
   waiting_ = stale_ = true;  // also if an error prevents the rest
-  settle_shapes(context, changed);
+  settle_shapes(context, changed, std::move(problem));
   waiting_ = stale_ = !problem_.empty();
 }
 
@@ -460,6 +513,7 @@ void Partition::announce(TfLiteContext& context) {
 
 std::unique_ptr<Loan> Partition::borrow(TfLiteContext& context) const {
   if (lent_in_.empty() && lent_out_.empty()) return nullptr;
+  if (stages_ != nullptr) return stages_->borrow(context, lent_in_, lent_out_);
   return state_->lender->borrow(context, state_->target.context, lent_in_, lent_out_);
 }
 

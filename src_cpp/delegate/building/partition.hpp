@@ -10,6 +10,7 @@
 #include "abi/tflite_abi.hpp"
 #include "delegate/building/extract.hpp"
 #include "delegate/building/session.hpp"
+#include "delegate/building/stage_tensors.hpp"
 #include "delegate/building/state.hpp"
 #include "delegate/verify/comparison.hpp"
 #include "delegate/verify/shadow.hpp"
@@ -21,9 +22,11 @@ namespace clgpu::delegate {
 
 class Partition {
  public:
-  /// The passes run here. `index` counts the partitions of a session.
+  /// The passes run here. `index` counts the partitions of a session. `stages`: null unless it is
+  /// a stage of several; `stage_of`: the index of the first of them, if it is not the first.
   Partition(std::shared_ptr<State> state, std::shared_ptr<Session> session, Extract extract,
-            std::vector<int> nodes, int index);
+            std::vector<int> nodes, int index, std::shared_ptr<StageTensors> stages = nullptr,
+            int stage_of = -1);
   ~Partition();
   Partition(const Partition&) = delete;
   Partition& operator=(const Partition&) = delete;
@@ -42,7 +45,7 @@ class Partition {
   bool is_specialized() const { return specialization_ != nullptr; }
 
   /// Whether planning needs values that only an inference has: invoke() builds it.
-  bool awaits() const { return !awaited_.empty(); }
+  bool awaits() const { return stage_of_ >= 0 || !awaited_.empty() || !meters_.empty(); }
 
   /// The CPU's nodes for the same computation. To be called before build().
   void stand_by(std::vector<CpuNode> nodes) { cpu_.nodes = std::move(nodes); }
@@ -91,7 +94,8 @@ class Partition {
   std::string find_type_problem(const TfLiteContext& context) const;
   /// If the inputs have changed, builds again or leaves them to the CPU's kernels. Then reports
   /// what was built and gives the outputs their shapes, unless invoke() will report a problem.
-  void settle_shapes(TfLiteContext& context, bool changed);
+  /// `problem`: why the device cannot, if that is known; otherwise empty.
+  void settle_shapes(TfLiteContext& context, bool changed, std::string problem = {});
   /// Why it is neither planned nor left to the CPU.
   std::string unplanned() const;
   /// Reports the shapes of its tensors.
@@ -100,6 +104,27 @@ class Partition {
   void tell_shapes_of_cpu(const TfLiteContext& context) const;
   /// Before an inference: builds again if awaited values have changed.
   void take_awaited(TfLiteContext& context);
+  /// Whether the shapes of inputs have changed, which it takes.
+  bool take_shapes(const TfLiteContext& context);
+  /// Computes a number of a tensor that planning needs.
+  struct Meter {
+    Measured measured;
+    std::shared_ptr<runtime::Executor> executor{};  ///< for the tensor's last shape
+    std::int32_t number = -1;  ///< the last one; the executor may write it in place
+  };
+  /// Whether a number has changed, which it measures.
+  bool take_numbers(TfLiteContext& context);
+  std::int64_t measure(TfLiteContext& context, Meter& meter);
+
+  // Plans for earlier values, in partition_plans.cpp.
+
+  /// All that the plan for the present values depends on.
+  std::string key() const;
+  bool keeps_plans() const;
+  /// Keeps the present plan for later, if there is one.
+  void set_aside();
+  /// Takes the plan for the present values, if it was kept.
+  bool take_up();
   /// Releases everything that depends on the current shapes.
   void unbuild();
   /// Builds for the current shapes what an error has left unbuilt.
@@ -138,6 +163,8 @@ class Partition {
   /// The same, but if the model is dynamic, waits for resize_tensor_input with shapes that neither
   /// supports; invoke() reports it.
   bool leave_to_cpu_or_later(const TfLiteContext& context, const std::string& reason);
+  /// Whether the CPU's kernels compute a stage where the device cannot.
+  bool leave_stage_to_cpu(const TfLiteContext& context, const std::string& reason);
   void give_shapes_of_cpu(TfLiteContext& context);
   void compute_on_cpu(TfLiteContext& context);
   void take_from_shadow(TfLiteContext& context) const;
@@ -177,8 +204,21 @@ class Partition {
   const std::unique_ptr<Specialization> specialization_;  ///< null if no value follows from shapes
   const std::unique_ptr<States> states_;                  ///< null if it has none
   const std::vector<int> awaited_;  ///< TFLite's ids of inputs with values that planning needs
-  bool stale_ = true;               ///< it is not built for the current shapes and values
-  bool waiting_ = false;            ///< such values decide on the outputs' shapes
+  std::vector<Meter> meters_;       ///< fixed size, as executors refer to it
+  const std::shared_ptr<StageTensors> stages_;  ///< null if the partition is one stage
+  const int stage_of_;                          ///< -1: it is not behind another stage
+  /// A plan for other values.
+  struct AsidePlan {
+    std::string key;
+    std::shared_ptr<const ir::Graph> original, published;
+    ir::Graph graph;
+    std::shared_ptr<runtime::Executor> executor;
+  };
+  std::vector<AsidePlan> aside_;              ///< the last used is the last
+  std::string key_;                           ///< of the present plan
+  const std::shared_ptr<Carriers> carriers_;  ///< shares weights among plans; null if it carries
+  bool stale_ = true;                         ///< it is not built for the current shapes and values
+  bool waiting_ = false;                      ///< such values decide on the outputs' shapes
   std::shared_ptr<const ir::Graph> original_;  ///< specialized, before any pass
   ir::Graph graph_;
   std::vector<int> nodes_;
@@ -188,11 +228,11 @@ class Partition {
   std::shared_ptr<void> entry_;          ///< of the lender
   /// A result that keeps its memory: the file's shape, for which the runtime checks the size of
   /// the application's memory and LiteRT creates buffers, and the bytes of that.
-  struct Kept {
+  struct KeptMemory {
     std::vector<int> shape;
     std::size_t bytes = 0;
   };
-  std::map<int, Kept> kept_;
+  std::map<int, KeptMemory> kept_;
   std::vector<int> lent_in_, lent_out_;          ///< tensors that the runtime may lend
   std::shared_ptr<const ir::Graph> published_;   ///< the executor's graph, for tuning
   int builds_ = 0;                               ///< of executors, so far

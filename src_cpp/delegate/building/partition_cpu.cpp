@@ -48,6 +48,7 @@ void Partition::keep_memory_of_all_but(const std::set<int>& others, const TfLite
 }
 
 void Partition::open_shape(TfLiteContext& context, int id) {
+  if (stages_ != nullptr && stages_->has(id)) return;  // the stages tell each other
   TfLiteTensor& tensor = context.tensors[id];
   const auto kept = kept_.find(id);
   if (kept == kept_.end()) return make_dynamic(tensor);
@@ -57,6 +58,7 @@ void Partition::open_shape(TfLiteContext& context, int id) {
 }
 
 void Partition::give_shape(TfLiteContext& context, int id, const std::vector<int>& dims) {
+  if (stages_ != nullptr && stages_->has(id)) return stages_->give_shape(context, id, dims);
   TfLiteTensor& tensor = context.tensors[id];
   if (const auto kept = kept_.find(id); kept != kept_.end()) {
     const std::size_t bytes =
@@ -111,6 +113,10 @@ bool Partition::leave_to_cpu_or_later(const TfLiteContext& context, const std::s
   return true;
 }
 
+bool Partition::leave_stage_to_cpu(const TfLiteContext& context, const std::string& reason) {
+  return awaits() && leave_to_cpu(context, reason);
+}
+
 void Partition::give_shapes_of_cpu(TfLiteContext& context) {
   for (const int id : output_ids()) {
     context.tensors[id].type = cpu_.shadow->tensor(id).type;
@@ -135,7 +141,7 @@ void Partition::compute_on_cpu(TfLiteContext& context) {
       if (context.tensors[id].allocation_type != kTfLiteDynamic && !awaits()) continue;
       context.tensors[id].type = cpu_.shadow->tensor(id).type;
       give_shape(context, id, to_vector(cpu_.shadow->tensor(id).dims));
-      free_if_empty(context.tensors[id]);
+      if (stages_ == nullptr || !stages_->has(id)) free_if_empty(context.tensors[id]);
     }
     take_from_shadow(context);
   } catch (const ShadowError&) {

@@ -68,6 +68,7 @@ const Known* Specialization::find(const KnownValues& known, int tensor) const {
 }
 
 void Specialization::apply(ir::Graph& graph, KnownValues& known) {
+  is_applied_ = true;
   taken_.clear();
   for (const int id : graph.inputs) {
     ir::Tensor& tensor = graph.tensor(id);
@@ -149,7 +150,11 @@ void Specialization::import(ir::Node& node, const CpuNode& recipe) const {
   const tfl::NodeView view(evaluator_.context(), instance.node, recipe.registration, recipe.index);
   const std::string where = node.op + " (node " + std::to_string(node.tflite_index) + "): ";
   try {
-    OrRefusal<ops::Imported> imported = ops::family_of(node).import(view);
+    const ops::Family& family = ops::family_of(node);
+    const auto number = numbers_.find(recipe.outputs.at(0));
+    OrRefusal<ops::Imported> imported = number == numbers_.end()
+                                            ? family.import(view)
+                                            : family.import_measured(view, number->second);
     if (!imported) throw ShapeError(where + sentence_of(imported.refusal()), node.tflite_index);
     node.attrs = imported->attrs;
     node.epilogue = imported->epilogue;
@@ -171,7 +176,18 @@ bool Specialization::has_changed(const ir::Graph& graph, const KnownValues& know
   });
 }
 
+void Specialization::take_known(const ir::Graph& graph, const KnownValues& known) {
+  is_applied_ = false;
+  taken_.clear();
+  for (const int id : graph.inputs) {
+    const int tensor = graph.tensor(id).tflite_id;
+    if (tensor < 0) continue;
+    if (const Known* const value = find(known, tensor)) taken_[tensor] = value->constant;
+  }
+}
+
 bool Specialization::take(const ir::Graph& graph, KnownValues& known) {
+  if (!is_applied_) return false;
   std::set<int> fresh;  // tensors of the graph with other values than before
   std::map<int, std::shared_ptr<const ir::Constant>> taken = taken_;
   for (const int id : graph.inputs) {

@@ -2,6 +2,7 @@
 // constants are computed, and parameters that the model computes from shapes are set.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <set>
@@ -40,6 +41,15 @@ class Specialization {
   /// apply() to be called, if it does not.
   bool take(const ir::Graph& graph, KnownValues& known);
 
+  /// The plan for the present values is there already: as after apply(), without a graph.
+  void take_known(const ir::Graph& graph, const KnownValues& known);
+
+  /// The number that decides on the results of the node whose first result is this tensor.
+  void set_number(int result, std::int64_t number) { numbers_[result] = number; }
+
+  /// A value that this partition may plan with; null if there is none.
+  const Known* find(const KnownValues& known, int tensor) const;
+
   /// Removes the values that this partition has added.
   void withdraw(KnownValues& known) const;
 
@@ -52,12 +62,11 @@ class Specialization {
 
   Evaluator evaluator_;
   std::map<int, CpuNode> evaluated_, readers_;
-  /// A value that this partition may plan with; null if there is none.
-  const Known* find(const KnownValues& known, int tensor) const;
-
   std::set<int> awaiting_;
   std::vector<int> awaited_;
   std::map<int, std::shared_ptr<const ir::Constant>> taken_;  // by TFLite's tensor id
+  std::map<int, std::int64_t> numbers_;                       // by the first result of their node
+  bool is_applied_ = false;  // the evaluator has the values of taken_
 };
 
 }  // namespace clgpu::delegate

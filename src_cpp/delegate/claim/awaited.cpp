@@ -22,14 +22,19 @@ bool Model::await(ModelNode& node, const tfl::NodeView& view) const {
     if (input.has_data()) continue;
     const auto dtype = tfl::dtype_of(input.tflite_type());
     const bool is_index = dtype == DType::kI32 || dtype == DType::kI64 || dtype == DType::kI16;
-    // Another awaited value may decide on the shape of this one: both would have to be known.
-    if (!is_index || input.elements() > kMostAwaited || open_.count(input.id()) != 0) {
+    // Another awaited value may decide on the shape of this one: without stages, both would have to
+    // be known.
+    const bool is_open = open_.count(input.id()) != 0 && !has_stages_;
+    if (!is_index || input.elements() > kMostAwaited || is_open) {
       node.awaits.clear();
       return false;
     }
     node.awaits.push_back(input.id());
   }
-  if (node.awaits.empty()) return false;
+  const int measured = node.operation->measured;
+  if (measured >= 0 && view.has_input(measured) && !view.input(measured).has_data())
+    node.measures = view.input(measured).id();
+  if (!node.waits()) return false;
   node.evaluated = !node.family->has_kernels();
   node.reads_values = !node.evaluated;
   return true;
@@ -37,10 +42,9 @@ bool Model::await(ModelNode& node, const tfl::NodeView& view) const {
 
 void Model::note_open(const ModelNode& node) {
   // The ranks of what follows from shapes, such as that of SHAPE, do not depend on these shapes.
-  if (node.evaluated && node.awaits.empty()) return;
-  const bool is_open =
-      !node.awaits.empty() || std::any_of(node.inputs.begin(), node.inputs.end(),
-                                          [&](int id) { return open_.count(id) != 0; });
+  if (node.evaluated && !node.waits()) return;
+  const bool is_open = node.waits() || std::any_of(node.inputs.begin(), node.inputs.end(),
+                                                   [&](int id) { return open_.count(id) != 0; });
   if (is_open) open_.insert(node.outputs.begin(), node.outputs.end());
 }
 
@@ -93,19 +97,25 @@ void Model::settle_awaited() {
     if (node.hosted) node.evaluated = node.hosted = false;
   }
   const std::set<int> on_host = hostable();
+  const auto is_claimed = [&](int id) {
+    const auto writer = writer_.find(id);
+    return writer != writer_.end() && nodes[writer->second].claimed;
+  };
   for (const ModelNode& node : nodes) {
     if (!node.claimed) continue;
+    if (node.measures >= 0 && !has_stages_ && is_claimed(node.measures))
+      refuse(node.index, {Why::kRunTime, "the size of its result"});
     for (const int id : node.awaits) {
-      const auto writer = writer_.find(id);
-      if (writer == writer_.end() || !nodes[writer->second].claimed) continue;
+      if (!is_claimed(id)) continue;
+      ModelNode& writer = nodes[writer_.at(id)];
       if (on_host.count(id) != 0) {
-        host(nodes[writer->second]);
+        host(writer);
         continue;
       }
-      refuse(nodes[writer->second].index,
-             {Why::kRunTime, "",
-              "computes a value that the plan of node " + std::to_string(node.index) + " (" +
-                  node.op + ") needs"});
+      if (has_stages_) continue;
+      refuse(writer.index, {Why::kRunTime, "",
+                            "computes a value that the plan of node " + std::to_string(node.index) +
+                                " (" + node.op + ") needs"});
     }
   }
 }

@@ -19,6 +19,13 @@ struct PartitionIds {
   std::vector<int> nodes, outputs;
 };
 
+// A stage of one of the runtime's partitions; most have only one.
+struct StageIds : StageNodes {
+  std::size_t partition = 0;
+  int stage_of = -1;                      // the position of the first stage, if it is another one
+  std::shared_ptr<StageTensors> tensors;  // null if the partition is one stage
+};
+
 // Why a model that the runtime cannot partition stays on the CPU as a whole.
 Refusal not_divided() {
   return {Why::kRuntime, "the runtime",
@@ -87,8 +94,8 @@ std::string carry(const Model& model, const std::vector<int>& nodes, ir::Graph& 
 
 // A partition's part of the model, with its carried tensors.
 Extract extract(const TfLiteContext& context, const Options& options, const Session& session,
-                const Model& model, const PartitionIds& ids) {
-  Extract extract = model.extract(context, ids.nodes, ids.outputs);
+                const Model& model, const StageIds& ids) {
+  Extract extract = model.extract(context, ids);
   for (std::size_t i = 0; i < options.carry.size() && session.carriers != nullptr; ++i) {
     const auto pair = options.carry[i].graphs.find(session.graph);
     if (pair == options.carry[i].graphs.end()) continue;
@@ -121,14 +128,43 @@ void tell_nothing_carried(const Options& options, const Session& session) {
   }
 }
 
+// Divides the runtime's partitions.
+std::vector<StageIds> stages_of(const Model& model, const Target& target,
+                                const std::vector<PartitionIds>& partitions) {
+  std::vector<StageIds> all;
+  for (std::size_t p = 0; p < partitions.size(); ++p) {
+    const PartitionIds& ids = partitions[p];
+    std::vector<StageNodes> stages = model.stages(ids.nodes, ids.outputs);
+    std::set<int> on_device, on_host;
+    for (const StageNodes& stage : stages) {
+      for (const int id : stage.outputs) {
+        if (std::count(ids.outputs.begin(), ids.outputs.end(), id) == 0) on_device.insert(id);
+      }
+    }
+    for (const StageNodes& stage : stages) {
+      for (const int id : model.awaited(stage)) {
+        if (on_device.erase(id) != 0) on_host.insert(id);
+      }
+    }
+    const auto tensors = stages.size() == 1
+                             ? nullptr
+                             : std::make_shared<StageTensors>(target.context, std::move(on_device),
+                                                              std::move(on_host));
+    const int first = static_cast<int>(all.size());
+    for (std::size_t i = 0; i < stages.size(); ++i)
+      all.push_back({std::move(stages[i]), p, i > 0 ? first : -1, tensors});
+  }
+  return all;
+}
+
 // Divides the memory budget among the partitions, in proportion to the minimum that each needs.
 // Throws BudgetError if the sum of the minima exceeds the budget.
 void share_budget(const TfLiteContext& context, const std::shared_ptr<State>& state,
                   const std::shared_ptr<Session>& session, Model& model,
-                  const std::vector<PartitionIds>& partitions) {
+                  const std::vector<StageIds>& partitions) {
   std::vector<std::int64_t> least;
   std::int64_t sum = 0;
-  for (const PartitionIds& ids : partitions) {
+  for (const StageIds& ids : partitions) {
     Partition partition(state, session,
                         extract(context, state->target.options, *session, model, ids), ids.nodes,
                         static_cast<int>(least.size()));
@@ -225,34 +261,42 @@ std::unique_ptr<Partition> build_or_refuse(const TfLiteContext& context, Model& 
 // prevented it and returns false.
 bool try_build(TfLiteContext& context, const std::shared_ptr<State>& state,
                const std::shared_ptr<Session>& session, Model& model, bool is_run,
-               std::vector<std::unique_ptr<Partition>>& built) {
+               std::vector<std::unique_ptr<Partition>>& built,
+               std::vector<std::vector<std::size_t>>& groups, std::vector<PartitionIds>& divided) {
   built.clear();
+  groups.clear();
+  divided.clear();
   session->held.clear();
   session->known.clear();
   tell_nothing_carried(state->target.options, *session);
   const std::vector<int> claimed = model.claimed();
   if (claimed.empty()) return true;
-  const auto divided = preview(context, claimed);
-  if (!divided) {
+  std::optional<std::vector<PartitionIds>> previewed = preview(context, claimed);
+  if (!previewed) {
     refuse_all(model);
     return false;
   }
-  const std::vector<PartitionIds>& partitions = *divided;
-  std::vector<std::vector<int>> node_lists;
-  for (const PartitionIds& ids : partitions) node_lists.push_back(ids.nodes);
-  if (model.leave_shared_resources(node_lists)) return false;
-  if (session->share.size() != partitions.size()) session->share.clear();
-  for (const PartitionIds& ids : partitions) {
+  divided = *std::move(previewed);
+  for (const PartitionIds& ids : divided) {
     if (leave_small(state->target.options, model, ids)) return false;
   }
-  const auto make = [&](const PartitionIds& ids, std::size_t index) {
+  const std::vector<StageIds> partitions = stages_of(model, state->target, divided);
+  groups.resize(divided.size());
+  std::vector<std::vector<int>> node_lists;
+  for (std::size_t i = 0; i < partitions.size(); ++i) {
+    groups[partitions[i].partition].push_back(i);
+    node_lists.push_back(partitions[i].nodes);
+  }
+  if (model.leave_shared_resources(node_lists)) return false;
+  if (session->share.size() != partitions.size()) session->share.clear();
+  const auto make = [&](const StageIds& ids, std::size_t index) {
     return std::make_unique<Partition>(
         state, session, extract(context, state->target.options, *session, model, ids), ids.nodes,
-        static_cast<int>(index));
+        static_cast<int>(index), ids.tensors, ids.stage_of);
   };
   std::vector<std::unique_ptr<Partition>> plans;
   if (session->placement.source == kCostModel) {
-    for (const PartitionIds& ids : partitions) plans.push_back(make(ids, plans.size()));
+    for (const StageIds& ids : partitions) plans.push_back(make(ids, plans.size()));
     if (leave_losers(*session, model, plans)) return false;
   }
   for (std::size_t i = 0; i < partitions.size(); ++i) {
@@ -315,9 +359,11 @@ Claim claim(TfLiteContext& context, const std::shared_ptr<State>& state, bool is
   find_mixed(context, *state, model, is_main, *session);
   begin_placement(context, *state, *session, model, is_main);
   std::vector<std::unique_ptr<Partition>> partitions;
+  std::vector<std::vector<std::size_t>> groups;  // indices of the stages
+  std::vector<PartitionIds> divided;
   do {
     model.settle_constants();
-  } while (!try_build(context, state, session, model, is_run, partitions));
+  } while (!try_build(context, state, session, model, is_run, partitions, groups, divided));
   if (is_main) {
     Report report = first_report(state->target, model, context, partitions);
     end_placement(*session, report);
@@ -325,7 +371,13 @@ Claim claim(TfLiteContext& context, const std::shared_ptr<State>& state, bool is
     session->report = state->ledger.set_report(std::move(report));
     for (const auto& partition : partitions) partition->publish();
   }
-  return {model.claimed(), std::move(partitions), is_main, model.inlined_graphs()};
+  std::vector<std::unique_ptr<Stages>> wholes;
+  for (std::size_t p = 0; p < groups.size(); ++p) {
+    std::vector<std::unique_ptr<Partition>> stages;
+    for (const std::size_t i : groups[p]) stages.push_back(std::move(partitions[i]));
+    wholes.push_back(std::make_unique<Stages>(std::move(stages), std::move(divided[p].nodes)));
+  }
+  return {model.claimed(), std::move(wholes), is_main, model.inlined_graphs()};
 }
 
 }  // namespace clgpu::delegate

@@ -6,14 +6,14 @@
 #include <vector>
 
 #include "abi/tflite_abi.hpp"
-#include "delegate/building/partition.hpp"
+#include "delegate/building/stages.hpp"
 #include "delegate/building/state.hpp"
 
 namespace clgpu::delegate {
 
 struct Claim {
-  std::vector<int> nodes;                              ///< of the graph, by index
-  std::vector<std::unique_ptr<Partition>> partitions;  ///< of these, built
+  std::vector<int> nodes;                           ///< of the graph, by index
+  std::vector<std::unique_ptr<Stages>> partitions;  ///< of these, built
   bool is_main = false;  ///< the model's main graph: not a body, a branch or a further signature
   /// Bodies and branches that are part of these nodes: the runtime does not run them any more.
   std::set<const TfLiteContext*> inlined;

@@ -220,13 +220,86 @@ std::unique_ptr<Specialization> Model::specialization(const TfLiteContext& conte
   };
   for (const std::size_t position : members(node_indices)) {
     const ModelNode& node = nodes[position];
-    if (!node.awaits.empty() || node.hosted) awaiting.insert(node.index);
+    if (node.waits() || node.hosted) awaiting.insert(node.index);
     if (!node.is_inlined()) add(node);
     std::for_each(node.inner.begin(), node.inner.end(), add);
   }
   if (evaluated.empty() && readers.empty()) return nullptr;
   return std::make_unique<Specialization>(context, inner_.get(), std::move(evaluated),
                                           std::move(readers), std::move(awaiting), awaited);
+}
+
+Measured Model::measured(const ModelNode& node) const {
+  Measured measured;
+  measured.tensor = node.measures;
+  measured.result = node.outputs.at(0);
+  ir::Graph& graph = measured.graph;
+  graph.tensors.push_back(whole_.tensor(node.measures));
+  ir::Tensor number;
+  number.name = "the number of '" + graph.tensors[0].name + "'";
+  number.dtype = number.storage = DType::kI32;
+  number.shape = ir::Shape{1};
+  number.model_rank = 1;
+  graph.tensors.push_back(std::move(number));
+  graph.inputs = {0};
+  graph.outputs = {1};
+  ir::Node by;
+  by.kind = node.family->measure;
+  by.op = node.op;
+  by.tflite_index = node.index;
+  by.attrs = std::make_shared<const ir::Attrs>();
+  by.inputs = {0};
+  by.outputs = {1};
+  graph.nodes.push_back(std::move(by));
+  return measured;
+}
+
+std::vector<StageNodes> Model::stages(const std::vector<int>& node_indices,
+                                      const std::vector<int>& outputs) const {
+  const std::set<std::size_t> all = members(node_indices);
+  std::map<std::size_t, std::size_t> stage_of;  // by position
+  const auto writer_in = [&](int id) {
+    const auto writer = id < 0 || is_constant(id) ? writer_.end() : writer_.find(id);
+    return writer == writer_.end() || stage_of.count(writer->second) == 0
+               ? stage_of.end()
+               : stage_of.find(writer->second);
+  };
+  std::size_t last = 0;
+  for (const std::size_t position : all) {
+    const ModelNode& node = nodes[position];
+    std::size_t& stage = stage_of[position];
+    for (const int id : node.inputs) {
+      const auto writer = writer_in(id);
+      if (writer == stage_of.end()) continue;
+      // What is evaluated is known while its stage is planned.
+      const bool is_read =
+          (id == node.measures || std::count(node.awaits.begin(), node.awaits.end(), id) != 0) &&
+          !nodes[writer->first].evaluated;
+      stage = std::max(stage, writer->second + (is_read ? 1 : 0));
+    }
+    last = std::max(last, stage);
+  }
+  if (last == 0) return {{node_indices, outputs, {}}};
+  std::vector<StageNodes> stages(last + 1);
+  const auto add = [](std::vector<int>& list, int id) {
+    if (std::count(list.begin(), list.end(), id) == 0) list.push_back(id);
+  };
+  for (const int index : node_indices)
+    stages[stage_of.at(position_.at(index))].nodes.push_back(index);
+  for (const std::size_t position : all) {
+    const ModelNode& node = nodes[position];
+    const std::size_t stage = stage_of.at(position);
+    for (const int id : node.outputs) {
+      if (std::count(outputs.begin(), outputs.end(), id) != 0) add(stages[stage].outputs, id);
+    }
+    for (const int id : node.inputs) {
+      const auto writer = writer_in(id);
+      if (writer == stage_of.end() || writer->second == stage) continue;
+      add(stages[writer->second].outputs, id);
+      if (nodes[writer->first].evaluated && node.reads_values) add(stages[stage].values, id);
+    }
+  }
+  return stages;
 }
 
 bool Model::is_computed(int tensor) const {
@@ -242,19 +315,27 @@ bool Model::is_read_outside(int tensor, const std::set<int>& node_indices) const
                      [&](std::size_t r) { return node_indices.count(nodes[r].index) == 0; });
 }
 
-Extract Model::extract(const TfLiteContext& context, const std::vector<int>& node_indices,
-                       const std::vector<int>& outputs) const {
-  Extract extract;
-  std::vector<StateSource> states;
-  extract.graph = graph(node_indices, outputs, states);
-  const std::set<std::size_t> own = members(node_indices);
+std::vector<int> Model::awaited(const StageNodes& stage) const {
+  std::vector<int> awaited = stage.values;
+  const std::set<std::size_t> own = members(stage.nodes);
   for (const std::size_t position : own) {
     for (const int id : awaited_by(nodes[position])) {
       const auto writer = writer_.find(id);
       if (writer != writer_.end() && own.count(writer->second) != 0) continue;  // it is hosted
-      if (std::count(extract.awaited.begin(), extract.awaited.end(), id) == 0)
-        extract.awaited.push_back(id);
+      if (std::count(awaited.begin(), awaited.end(), id) == 0) awaited.push_back(id);
     }
+  }
+  return awaited;
+}
+
+Extract Model::extract(const TfLiteContext& context, const StageNodes& stage) const {
+  const std::vector<int>& node_indices = stage.nodes;
+  Extract extract;
+  std::vector<StateSource> states;
+  extract.graph = graph(node_indices, stage.outputs, states);
+  extract.awaited = awaited(stage);
+  for (const std::size_t position : members(node_indices)) {
+    if (nodes[position].measures >= 0) extract.measured.push_back(measured(nodes[position]));
   }
   extract.specialization = specialization(context, node_indices, extract.awaited);
   if (!inner_->list().empty()) extract.inner = inner_;

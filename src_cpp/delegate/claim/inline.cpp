@@ -213,6 +213,8 @@ std::optional<Refusal> Model::inline_step(int graph, const CpuNode& recipe, std:
     const bool keeps = node.operation->resource != ops::Resource::kNone || !states_of(node).empty();
     if (keeps) {
       node.refusal = Refusal{Why::kVariable, "", "uses a variable"};
+    } else if (node.measures >= 0) {
+      node.refusal = Refusal{Why::kRunTime, "the size of its result"};
     } else if (!node.awaits.empty()) {
       node.refusal = Refusal{
           Why::kRunTime, "input " + std::to_string(std::find(node.inputs.begin(), node.inputs.end(),

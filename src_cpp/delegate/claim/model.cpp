@@ -66,7 +66,8 @@ Model::Model(TfLiteContext& context, const Options& options)
     : evaluator_(context),
       inner_(std::make_shared<InnerTensors>(context.tensors_size)),
       context_(context),
-      core_only_(options.core_only) {
+      core_only_(options.core_only),
+      has_stages_(options.carry.empty()) {
   whole_.tensors.resize(context.tensors_size);
   TfLiteIntArray* plan = nullptr;
   if (context.GetExecutionPlan(&context, &plan) != kTfLiteOk || plan == nullptr)
@@ -99,7 +100,7 @@ Model::Model(TfLiteContext& context, const Options& options)
     if (entry.is_inlined()) {
       if (entry.claimed) inline_graphs(entry, options);
       entry.works = entry.claimed;
-    } else if (entry.claimed && entry.awaits.empty() &&
+    } else if (entry.claimed && !entry.waits() &&
                entry.operation->resource == ops::Resource::kNone) {
       evaluate(entry);
     }

@@ -45,6 +45,7 @@ struct ModelNode {
   bool evaluated = false;   ///< its results follow from shapes and constants: planning computes
                             ///< them on the host
   std::vector<int> awaits;  ///< tensors with values that planning needs and only an inference has
+  int measures = -1;        ///< tensor with a number (ops::Operation::measured) that planning needs
   bool hosted = false;  ///< evaluated because a node awaits its results, or those of a node that
                         ///< reads them; once an inference has its operands
   bool has_side_effect = false;  ///< beyond its outputs; so have loops and branches
@@ -58,7 +59,15 @@ struct ModelNode {
   /// Of an inner node that is itself a loop or a branch, whose graphs have the nodes `inner`.
   std::shared_ptr<const RunGraphs> run;
 
+  /// Whether planning needs something that only an inference has.
+  bool waits() const { return !awaits.empty() || measures >= 0; }
   bool is_inlined() const { return works && !imported.graphs.empty() && run == nullptr; }
+};
+
+/// Nodes of a partition that are planned and run together, by index, and tensors by TFLite's ids.
+struct StageNodes {
+  std::vector<int> nodes, outputs;
+  std::vector<int> values;  ///< inputs that planning needs, because an earlier stage computes them
 };
 
 class Model {
@@ -112,9 +121,12 @@ class Model {
   /// Graphs whose nodes are part of claimed nodes, and that no other node runs.
   std::set<const TfLiteContext*> inlined_graphs() const;
 
-  /// `outputs` are TFLite's tensor ids.
-  Extract extract(const TfLiteContext& context, const std::vector<int>& node_indices,
-                  const std::vector<int>& outputs) const;
+  /// The stages of a partition with these outputs, in the order in which they run.
+  std::vector<StageNodes> stages(const std::vector<int>& node_indices,
+                                 const std::vector<int>& outputs) const;
+  Extract extract(const TfLiteContext& context, const StageNodes& stage) const;
+  /// Inputs with values that planning needs.
+  std::vector<int> awaited(const StageNodes& stage) const;
 
  private:
   /// The node in the IR, with the tensors that `id_of` gives for TFLite's, and without new values
@@ -129,6 +141,7 @@ class Model {
   static CpuNode cpu_node(const ModelNode& node);
   ir::Graph graph(const std::vector<int>& node_indices, const std::vector<int>& outputs,
                   std::vector<StateSource>& states) const;
+  Measured measured(const ModelNode& node) const;
   std::unique_ptr<Specialization> specialization(const TfLiteContext& context,
                                                  const std::vector<int>& node_indices,
                                                  const std::vector<int>& awaited) const;
@@ -270,6 +283,7 @@ class Model {
   std::map<int, std::vector<std::size_t>> readers_, writers_;  // positions, by tensor
   std::optional<Refusal> unbounded_;  ///< the first of check_bounds(), for all nodes
   bool core_only_;
+  bool has_stages_;  ///< the host may read what partitions compute, while they do
   bool dynamic_ = false;
   std::set<int> stored_;     // constants of the model
   std::set<int> constants_;  // these, and those that working nodes derive from them

@@ -100,8 +100,9 @@ void Delegate::prepare(TfLiteContext& context, const std::shared_ptr<State>& sta
     }
   }
   for (const auto& partition : made.partitions) {
-    if (made.is_main && partition->awaits())
-      partition->keep_memory_of_all_but(tensors_of_others(context, partition->nodes()), context);
+    if (!made.is_main) break;
+    partition->keep_memory(
+        context, [&](const std::vector<int>& nodes) { return tensors_of_others(context, nodes); });
   }
   {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -118,11 +119,11 @@ void Delegate::prepare(TfLiteContext& context, const std::shared_ptr<State>& sta
     throw Error("the runtime refuses to replace nodes by the delegate's kernels");
 }
 
-std::unique_ptr<Partition> Delegate::take(TfLiteContext& context, const TfLiteIntArray& nodes) {
+std::unique_ptr<Stages> Delegate::take(TfLiteContext& context, const TfLiteIntArray& nodes) {
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto pending = pending_.find(&context);
   if (pending == pending_.end()) return nullptr;
-  for (std::unique_ptr<Partition>& partition : pending->second) {
+  for (std::unique_ptr<Stages>& partition : pending->second) {
     if (partition != nullptr && std::equal(partition->nodes().begin(), partition->nodes().end(),
                                            nodes.data, nodes.data + nodes.size))
       return std::move(partition);

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "abi/tflite_abi.hpp"
-#include "delegate/building/partition.hpp"
+#include "delegate/building/stages.hpp"
 #include "delegate/building/state.hpp"
 
 namespace clgpu::delegate {
@@ -49,7 +49,7 @@ class Delegate {
 
   /// The partition that prepare() built for these nodes; null if there is none. Allocates nothing,
   /// because a failure cannot be reported to the runtime here.
-  std::unique_ptr<Partition> take(TfLiteContext& context, const TfLiteIntArray& nodes);
+  std::unique_ptr<Stages> take(TfLiteContext& context, const TfLiteIntArray& nodes);
 
  private:
   void enlist();
@@ -62,7 +62,7 @@ class Delegate {
   const std::string problem_;
   std::mutex mutex_;
   bool seen_ = false;
-  std::map<TfLiteContext*, std::vector<std::unique_ptr<Partition>>> pending_;
+  std::map<TfLiteContext*, std::vector<std::unique_ptr<Stages>>> pending_;
   /// Graphs that are part of claimed nodes, so that the runtime does not run them.
   std::set<const TfLiteContext*> inlined_;
 };

@@ -39,21 +39,21 @@ void free(TfLiteContext* /*context*/, void* kernel) {
   guarded(
       0, [](const char*) {},
       [&] {
-        delete static_cast<Partition*>(kernel);
+        delete static_cast<Stages*>(kernel);
         return 0;
       });
 }
 
-Partition& partition_of(const TfLiteNode* node) {
+Stages& partition_of(const TfLiteNode* node) {
   cl::refuse_forked_child();
   if (node->user_data == &no_partition)
     throw InternalError("the runtime asks for a partition that it did not preview");
-  return *static_cast<Partition*>(node->user_data);
+  return *static_cast<Stages*>(node->user_data);
 }
 
 TfLiteStatus prepare(TfLiteContext* context, TfLiteNode* node) {
   return guarded(kTfLiteError, reporter(context), [&] {
-    Partition& partition = partition_of(node);
+    Stages& partition = partition_of(node);
     recording_failure(partition.ledger(), [&] { partition.prepare(*context); });
     return kTfLiteOk;
   });
@@ -61,7 +61,7 @@ TfLiteStatus prepare(TfLiteContext* context, TfLiteNode* node) {
 
 TfLiteStatus invoke(TfLiteContext* context, TfLiteNode* node) {
   return guarded(kTfLiteError, reporter(context), [&] {
-    Partition& partition = partition_of(node);
+    Stages& partition = partition_of(node);
     recording_failure(partition.ledger(), [&] { partition.invoke(*context); });
     return kTfLiteOk;
   });
@@ -70,7 +70,7 @@ TfLiteStatus invoke(TfLiteContext* context, TfLiteNode* node) {
 // Printed by profilers behind the name of the partition.
 const char* profiling_string(const TfLiteContext* /*context*/, const TfLiteNode* node) {
   if (node->user_data == nullptr || node->user_data == &no_partition) return nullptr;
-  return static_cast<const Partition*>(node->user_data)->contents().c_str();
+  return static_cast<const Stages*>(node->user_data)->contents().c_str();
 }
 
 }  // namespace

@@ -115,6 +115,8 @@ void write(Writer& to, const ir::Step& step) {
 void write(Writer& to, const PartitionReport& partition) {
   write_object(to, [&] {
     field(to, "nodes", partition.nodes);
+    field(to, "stage_of",
+          partition.stage_of < 0 ? std::optional<int>() : std::optional<int>(partition.stage_of));
     field(to, "on_cpu", partition.on_cpu);
     field(to, "unplanned", partition.unplanned);
     field(to, "launches", partition.launches);

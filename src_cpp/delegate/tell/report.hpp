@@ -80,7 +80,7 @@ struct PartitionReport {
     std::string tensor;
     std::int64_t bytes = 0;  ///< on the device
     std::vector<int> shape;
-    const char* road = "";  ///< as plan::name_of has it; "host_pointer": nothing is copied
+    const char* road = "";  ///< as plan::name_of has it; "host_pointer", "lent": nothing is copied
   };
   std::vector<Border> inputs, outputs;
   std::optional<Judgement> verification;  ///< none with verify="off"
@@ -88,6 +88,7 @@ struct PartitionReport {
   /// Types in device memory of the tensors that its kernels read or write, by TFLite's number.
   std::map<int, const char*> storages;
   bool awaits = false;  ///< values of inputs decide on its plan
+  int stage_of = -1;    ///< the partition of which it is a later stage; -1: of none
   /// Why no launches and no memory are known yet; empty once it is planned or left to the CPU.
   std::string unplanned;
   std::string on_cpu;  ///< why the CPU's kernels compute it at present; empty if the device does

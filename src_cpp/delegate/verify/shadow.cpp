@@ -56,6 +56,8 @@ struct Shadow::Impl {
   std::set<int> boundary;            // tensors read, but written by no node here
   std::map<int, std::size_t> until;  // tensor -> last instance that uses it
   std::set<int> open;                // tensors whose shapes depend on values
+  std::set<const CpuKernel*>
+      later;  // that are prepared in each run, because they read such tensors
   std::vector<std::vector<float>> weights;
 
   Impl(const TfLiteContext& context, const InnerTensors* inner) : sandbox(context, inner) {}
@@ -153,11 +155,16 @@ struct Shadow::Impl {
 
   void prepare() {
     open.clear();
+    later.clear();
     for (const auto& kernel : kernels) {
       const std::vector<int>& inputs = kernel->recipe().inputs;
       const bool waits = std::any_of(inputs.begin(), inputs.end(),
                                      [&](int id) { return is_dynamic(id) || open.count(id) != 0; });
-      if (!waits) kernel->prepare();
+      if (waits) {
+        later.insert(kernel.get());
+      } else {
+        kernel->prepare();
+      }
       for (const int id : kernel->recipe().outputs) {
         if (waits || !kernel->knows_shapes() || is_dynamic(id)) open.insert(id);
       }
@@ -168,7 +175,7 @@ struct Shadow::Impl {
     const std::vector<int>& inputs = kernel.recipe().inputs;
     const bool dynamic =
         std::any_of(inputs.begin(), inputs.end(), [&](int id) { return is_dynamic(id); });
-    if (!kernel.is_prepared() || dynamic) kernel.prepare();
+    if (!kernel.is_prepared() || dynamic || later.count(&kernel) != 0) kernel.prepare();
     kernel.invoke();
   }
 

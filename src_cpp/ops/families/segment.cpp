@@ -1,8 +1,12 @@
 // Family of SEGMENT_SUM and UNSORTED_SEGMENT_SUM, _PROD, _MAX and _MIN.
 #include "ir/fields.hpp"
 #include "ops/shared/common.hpp"
+#include "ops/shared/sharing.hpp"
 
 namespace clgpu::ops {
+
+extern const Family kSegmentFamily, kSegmentNumberFamily;
+
 namespace {
 
 constexpr int kSegmentSum = 125, kProd = 153, kMax = 154, kSum = 155, kMin = 157;
@@ -19,7 +23,7 @@ struct SegmentAttrs : ir::Attrs {
   }
 };
 
-/// Their number follows from the ids, which have to be constants.
+/// Their number follows from the ids, here constants.
 OrRefusal<int> sorted_segments(const tfl::NodeView& node) {
   const auto ids = node.input(1).ints();
   CLGPU_REFUSE_IF(!ids, Why::kRunTime, "the number of segments");
@@ -31,6 +35,18 @@ OrRefusal<int> sorted_segments(const tfl::NodeView& node) {
   }
   return static_cast<int>(next);
 }
+
+/// Of SEGMENT_SUM; -1: the ids are wrong.
+OrRefusal<Imported> import_measured(const tfl::NodeView& /*node*/, std::int64_t number) {
+  CLGPU_REFUSE_IF(number < 0, Why::kParameter, "the ids of segments",
+                  "do not ascend from 0 by steps of 0 or 1");
+  SegmentAttrs attrs;
+  attrs.op = SegmentOp::kSum;
+  attrs.segments = static_cast<int>(number);
+  return Imported{share(attrs), {}};
+}
+
+ir::Shapes infer_number(const NodeContext& /*node*/) { return {ir::Shape{1}}; }
 
 OrRefusal<Imported> import(const tfl::NodeView& node) {
   const int code = node.builtin();
@@ -84,17 +100,29 @@ std::string first_of(SegmentOp op, bool is_real) {
   }
 }
 
+kernel::Launch launch_of(const char* entry, SegmentOp op, DType src, DType dst, std::size_t group) {
+  kernel::Launch launch("segment/segment.cl", entry);
+  launch.macro("OP", static_cast<int>(op)).macro("FIRST", first_of(op, is_float(src)));
+  launch.type("SRC_T", src).type("DST_T", dst).macro("WG", static_cast<std::int64_t>(group));
+  return launch;
+}
+
 std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceInfo&) {
   const auto& attrs = node.attrs<SegmentAttrs>();
   const ir::Tensor &src = node.input(0), &dst = node.output(0);
   const std::int64_t elements = dst.shape.elements(), count = node.input(1).shape.elements();
-  kernel::Launch launch("segment/segment.cl", "segment_reduce");
-  launch.macro("OP", static_cast<int>(attrs.op));
-  launch.macro("FIRST", first_of(attrs.op, is_float(src.storage)));
-  launch.type("SRC_T", src.storage).type("DST_T", dst.storage);
+  kernel::Launch launch = launch_of("segment_reduce", attrs.op, src.storage, dst.storage, 1);
   launch.src(0).src(1).dst(0).i32(elements).i32(count).i32(elements / attrs.segments);
   launch.range({uz(elements)}, {kElementwiseGroup});
   return {{"search", {launch}, {}}};
+}
+
+std::vector<kernel::Candidate> number(const NodeContext& node, const DeviceInfo& device) {
+  const std::size_t group = group_of(device.is_cpu() ? 16 : 256, device);
+  const DType ids = node.input(0).storage;
+  kernel::Launch launch = launch_of("segment_number", SegmentOp::kSum, ids, ids, group);
+  launch.src(0).dst(0).i32(node.input(0).shape.elements()).range({group}, {group});
+  return {{"number", {launch}, {}}};
 }
 
 /// Each element looks at all ids.
@@ -105,7 +133,6 @@ double flops(const NodeContext& node) {
 
 }  // namespace
 
-extern const Family kSegmentFamily;
 const Family kSegmentFamily = [] {
   Family family;
   family.name = "segment";
@@ -115,10 +142,26 @@ const Family kSegmentFamily = [] {
                      {kMax, "UNSORTED_SEGMENT_MAX", 3},
                      {kSum, "UNSORTED_SEGMENT_SUM", 3},
                      {kMin, "UNSORTED_SEGMENT_MIN", 3}};
+  family.builtins[0].measured = 1;
+  for (Operation& operation : family.builtins) {
+    if (operation.code != kSegmentSum) operation.settings = {2};
+  }
   family.import = import;
+  family.import_measured = import_measured;
+  family.measure = &kSegmentNumberFamily;
   family.infer = infer;
   family.candidates = candidates;
   family.flops = flops;
+  family.variants = {&kSegmentNumberFamily};
+  return family;
+}();
+
+const Family kSegmentNumberFamily = [] {
+  Family family;
+  family.name = "segment";
+  family.variant = "number";
+  family.infer = infer_number;
+  family.candidates = number;
   return family;
 }();
 
