@@ -56,6 +56,15 @@ float dot8(float8 x, float8 y) {
   const float4 s = p.lo + p.hi;
   return (s.s0 + s.s1) + (s.s2 + s.s3);
 }
+// Eight elements as they lie in memory: halves take half as many registers.
+#define RAW(T) CLGPU_CAT(raw_, T)
+#define FLOATS(T, v) CLGPU_CAT(floats_of_, T)(v)
+typedef uint4 raw_half;
+typedef float8 raw_float;
+#define floats_of_float(v) (v)
+float8 floats_of_half(uint4 v) {
+  return (float8)(from_halves(v.s0), from_halves(v.s1), from_halves(v.s2), from_halves(v.s3));
+}
 float from_lane(float v, uint bits) { return as_float(shuffle_xor(as_uint(v), bits)); }
 
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void composite_decode(
@@ -115,24 +124,29 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void composite_decod
       reads[j] = reads[j] && open;
 #endif
     }
-    float8 x[EACH], y[EACH];
+    bool idle = true;
+    RAW(K_T) x[EACH];
+    RAW(V_T) y[EACH];
 #pragma unroll
     for (int j = 0; j < EACH; ++j) {
       const int key = begin + (j * WARPS + warp) * SLOTS + slot;
       const int at = ((batch * keys + key) * key_heads + head) * DEPTH + piece;
-      x[j] = y[j] = 0.0f;
+      x[j] = 0;
+      y[j] = 0;
       if (reads[j]) {
-        x[j] = LOAD8_ALIGNED(K_T, k, at);
-        y[j] = LOAD8_ALIGNED(V_T, v, at);
+        x[j] = *(__global const RAW(K_T) *)(k + at);
+        y[j] = *(__global const RAW(V_T) *)(v + at);
       }
+      idle = idle && !reads[j];
     }
+    if (warp_all(idle)) continue;
 #pragma unroll
     for (int r = 0; r < ROWS; ++r) {
       float score[EACH];
       float larger = largest[r];
 #pragma unroll
       for (int j = 0; j < EACH; ++j) {
-        score[j] = dot8(x[j], query[r]);
+        score[j] = dot8(FLOATS(K_T, x[j]), query[r]);
 #pragma unroll
         for (int bits = 1; bits < LANES; bits *= 2) score[j] += from_lane(score[j], bits);
 #if MASK
@@ -152,7 +166,7 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void composite_decod
       for (int j = 0; j < EACH; ++j) {
         const float weight = weight_of(score[j], larger);
         total[r] += weight;
-        sum[r] += weight * y[j];
+        sum[r] += weight * FLOATS(V_T, y[j]);
       }
     }
   }
@@ -194,16 +208,16 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void composite_decod
     if (i % QUADS == 0) stats[mine + r] = (float2)(most, weights);
   }
   // The last group to arrive sees what all others have written.
-  FENCE_DEVICE();
-  barrier(CLK_LOCAL_MEM_FENCE);
+  barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
   if (item == 0) {
+    FENCE_DEVICE();
     const int before = atomic_inc(&counters[group]);
     if (before == chunks - 1) counters[group] = 0;
     done[0] = before;
-  }
-  barrier(CLK_LOCAL_MEM_FENCE);
-  if (done[0] == chunks - 1) {
     FENCE_DEVICE();
+  }
+  barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+  if (done[0] == chunks - 1) {
     const int base = group * chunks * ROWS;
     for (int r = warp; r < ROWS; r += WARPS) {
       float2 stat[MOST_CHUNKS / 32];

@@ -6,7 +6,8 @@
 //
 // Shapes    src: [rows, depth], depth a multiple of 64; packed: as pack_warps_nvidia.cl writes it;
 //           bias: [cols]; dst: [rows, cols]; with BLOCKS block_scales: [cols, depth / block], block a
-//           multiple of 32; with NORM norm_weight: [depth]; with GATED packed2 and its scales: as packed
+//           multiple of 32; with NORM norm_weight: [depth]; with GATED packed2, and scales2 [cols] or
+//           block_scales2 [cols, depth / block], of weights2
 // Launch    one work-group per 16 columns, whose warps share the depth: global = (ceil(cols / 16) * WARPS *
 //           32, 1, 1), local = (WARPS * 32, 1, 1)
 // Macros    WARPS     4..16  warps of a work-group
@@ -89,28 +90,27 @@ uint4 left_of(uint w) {
 #define PIECES (DEPTH / 8)  // of 16 bytes, in a row of halves
 
 #if NORM
-#define NORM_PARAM __global const NORM_T *norm_weight,
-#define EPSILON_PARAM , float epsilon
+#define NORM_PARAMS , __global const NORM_T *norm_weight, float epsilon
 #else
-#define NORM_PARAM
-#define EPSILON_PARAM
+#define NORM_PARAMS
 #endif
 #if GATED
-#define PACKED2_PARAM __global const uint4 *packed2,
 #define PACKED2(i) packed2[i]
 #else
-#define PACKED2_PARAM
 #define PACKED2(i) (uint4)(0)
 #endif
 #if GATED && BLOCKS
-#define SCALES2_PARAM __global const float *block_scales2,
+#define GATED_PARAMS , __global const uint4 *packed2, __global const float *block_scales2
 #define SCALES_OF(m) ((m) > 0 ? block_scales2 : block_scales)
 #define SCALE2_AT(o) 1.0f
 #elif GATED && SCALED
-#define SCALES2_PARAM __global const float *scales2,
+#define GATED_PARAMS , __global const uint4 *packed2, __global const float *scales2
 #define SCALE2_AT(o) scales2[o]
+#elif GATED
+#define GATED_PARAMS , __global const uint4 *packed2
+#define SCALE2_AT(o) 1.0f
 #else
-#define SCALES2_PARAM
+#define GATED_PARAMS
 #define SCALES_OF(m) block_scales
 #define SCALE2_AT(o) 1.0f
 #endif
@@ -150,9 +150,9 @@ void put(__local uint4 *right, int at, float8 v) {
 #endif
 
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void fully_connected_warps(
-    __global const SRC_T *src, NORM_PARAM __global const uint4 *packed,
-    PACKED2_PARAM BLOCK_SCALES_PARAM SCALES2_PARAM BIAS_PARAM RESIDUAL_PARAM RESULT_PARAM int rows,
-    int cols, int depth BLOCK_PARAM EPSILON_PARAM) {
+    __global const SRC_T *src, __global const uint4 *packed,
+    BLOCK_SCALES_PARAM BIAS_PARAM RESIDUAL_PARAM RESULT_PARAM int rows, int cols,
+    int depth BLOCK_PARAM NORM_PARAMS GATED_PARAMS) {
   LOCAL_LINES(uint4, right, PARTS * PITCH / 8);
   LOCAL_ARRAY(float, partial, MATRICES * WARPS * 16 * PARTS);
   const int item = get_local_id(0);
