@@ -99,10 +99,12 @@ class Fuser {
 
   void commit(std::vector<Fused> list) {
     for (Fused& fused : list) {
+      for (const std::size_t part : fused.parts) removed_[part] = true;
+      fused.parts.push_back(fused.place);
+      const int into = fused.node.tflite_index;
       for (const std::size_t part : fused.parts) {
-        removed_[part] = true;
-        if (graph_.nodes[part].tflite_index != fused.node.tflite_index)
-          ir::applied(graph_, kPass, graph_.nodes[part].tflite_index, fused.node.tflite_index);
+        const int index = graph_.nodes[part].tflite_index;
+        if (index != into) ir::applied(graph_, kPass, index, into);
       }
       if (fused.normed) {
         // Each node has a tensor of its own for what it may compute in between.

@@ -215,7 +215,7 @@ struct WarpsTile {
 /// Measured on an H100 with a row of 3072 and 8192 elements. More steps take registers, so fewer
 /// work-groups run at once; two matrices are two reads in each step.
 WarpsTile warps_tile(std::int64_t bits, std::int64_t depth, bool gated) {
-  if (gated) return {4, bits == 4 ? 6 : bits == 8 ? 3 : 2};
+  if (gated) return {4, bits == 4 ? 4 : 2};
   constexpr std::int64_t kLongRow = 4096;
   return {8, bits == 4 ? (depth >= kLongRow ? 8 : 4) : bits == 8 ? 4 : 2};
 }

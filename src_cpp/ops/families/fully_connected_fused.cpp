@@ -9,6 +9,7 @@
 #include "ops/families/composite.hpp"
 #include "ops/families/fully_connected.hpp"
 #include "ops/shared/parts.hpp"
+#include "ops/work.hpp"
 
 namespace clgpu::ops {
 
@@ -95,8 +96,7 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
 
 double flops(const NodeContext& node) {
   double sum = 0;
-  for (const ir::Node& part : parts_of(node))
-    sum += family_of(part).flops(NodeContext(node.graph(), part));
+  for (const ir::Node& part : parts_of(node)) sum += work_of(NodeContext(node.graph(), part)).flops;
   return sum;
 }
 
