@@ -52,7 +52,8 @@ void fuse_instance_norm(ir::Graph& graph);
 void fuse_rms_norm(ir::Graph& graph);
 
 /// Slices, products and sums that turn pairs of numbers of a row by angles become one node, as
-/// rotary embeddings of positions need it.
+/// rotary embeddings of positions need it. If the only reader of the result is a
+/// DYNAMIC_UPDATE_SLICE that takes it as its update, so does that.
 void fuse_rotation(ir::Graph& graph);
 
 /// Two products of matrices with a SOFTMAX between them become one node that computes attention, so
