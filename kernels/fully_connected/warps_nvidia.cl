@@ -1,22 +1,30 @@
 // warps_nvidia.cl - dst[m, n] = act(sum over k of src[m, k] * weights[n, k] + bias[n] + residual[m, n]) for up to 8
 //                   rows on NVIDIA's tensor cores: the time of reading the weights
 //
+//   With NORM src[0, k] is divided by sqrt(sum over j of src[0, j]^2 / depth + epsilon) first, and multiplied by
+//   norm_weight[k]. With GATED dst is act(...) * sum over k of src[m, k] * weights2[n, k].
+//
 // Shapes    src: [rows, depth], depth a multiple of 64; packed: as pack_warps_nvidia.cl writes it;
 //           bias: [cols]; dst: [rows, cols]; with BLOCKS block_scales: [cols, depth / block], block a
-//           multiple of 32
+//           multiple of 32; with NORM norm_weight: [depth]; with GATED packed2, and scales2 [cols] or
+//           block_scales2 [cols, depth / block], of weights2
 // Launch    one work-group per 16 columns, whose warps share the depth: global = (ceil(cols / 16) * WARPS *
 //           32, 1, 1), local = (WARPS * 32, 1, 1)
-// Macros    WARPS     1..16   warps of a work-group
-//           ROWS      1..8    rows; up to 4 with SPLIT
-//           SPLIT     0|1     1: src is float, and each element the sum of two halves: 22 bits of mantissa
+// Macros    WARPS     4..16  warps of a work-group
+//           AHEAD     1..16  steps of 64 elements that a warp has begun to read
+//           ROWS      1..8   rows; up to 4 with SPLIT, 1 with NORM
+//           SPLIT     0|1    1: src is float, and each element the sum of two halves: 22 bits of mantissa
 //           DEPTH     multiple of 64  depth
 //           BITS      4|8|16  of a weight: integers, or half
-//           BLOCKS    0|1     1: `block` elements of a row share a scale; SCALED is 0
-//           MMA_TYPE  0       see common/mma.cl
+//           BLOCKS    0|1    1: `block` elements of a row share a scale; SCALED is 0
+//           NORM      0|1    1: rows of src are normalised
+//           GATED     0|1    1: the result is multiplied by another product; RESIDUAL is 0
+//           MMA_TYPE  0      see common/mma.cl
 //           SRC_T, DST_T  float|half  element types; src is half without SPLIT
+//           NORM_T if NORM == 1  float|half  element type of norm_weight
 //           and those of common/epilogue.cl
 // Numerics  products of halves are exact, sums are float; warps are added in order, the bias last. With
-//           SPLIT, elements beyond 65504 count as 65504
+//           SPLIT, elements beyond 65504 count as 65504. What NORM computes is rounded to half without SPLIT
 #include "common/epilogue.cl"
 #include "common/local.cl"
 #include "common/mma.cl"
@@ -28,8 +36,10 @@
 #else
 #define PARTS ROWS
 #endif
-#define STEP 64                     // elements of depth, in four products of 16
-#define AHEAD (BITS == 16 ? 2 : 4)  // steps
+#define ITEMS (WARPS * 32)
+#define STEP 64  // elements of depth, in four products of 16
+#define STEPS (DEPTH / STEP)
+#define MATRICES (1 + GATED)
 // READS: of 16 bytes that a lane makes in a step
 
 #if BITS == 16
@@ -76,120 +86,209 @@ uint4 left_of(uint w) {
   left_of((j) == 0 ? (w)[0].s0 : (j) == 1 ? (w)[0].s1 : (j) == 2 ? (w)[0].s2 : (w)[0].s3)
 #endif
 
-#define PITCH (DEPTH + 8)  // halves of a row in local memory; rows begin at different banks
+#define PITCH (DEPTH + 8)   // halves of a row in local memory; rows begin at different banks
+#define PIECES (DEPTH / 8)  // of 16 bytes, in a row of halves
 
-// Reads of a warp from step `from` on; steps past the end read the last one.
-#define READ_STEPS(from)                                                 \
-  do {                                                                   \
-    _Pragma("unroll") for (int a = 0; a < AHEAD; ++a) {                  \
-      _Pragma("unroll") for (int i = 0; i < READS; ++i) next[a][i] =     \
-          packed[(min((from) + a * WARPS, steps - 1) * READS + i) * 32]; \
-    }                                                                    \
+#if NORM
+#define NORM_PARAMS , __global const NORM_T *norm_weight, float epsilon
+#else
+#define NORM_PARAMS
+#endif
+#if GATED
+#define PACKED2(i) packed2[i]
+#else
+#define PACKED2(i) (uint4)(0)
+#endif
+#if GATED && BLOCKS
+#define GATED_PARAMS , __global const uint4 *packed2, __global const float *block_scales2
+#define SCALES_OF(m) ((m) > 0 ? block_scales2 : block_scales)
+#define SCALE2_AT(o) 1.0f
+#elif GATED && SCALED
+#define GATED_PARAMS , __global const uint4 *packed2, __global const float *scales2
+#define SCALE2_AT(o) scales2[o]
+#elif GATED
+#define GATED_PARAMS , __global const uint4 *packed2
+#define SCALE2_AT(o) 1.0f
+#else
+#define GATED_PARAMS
+#define SCALES_OF(m) block_scales
+#define SCALE2_AT(o) 1.0f
+#endif
+
+// Whether there is a step s; no test is left where each warp has as many.
+#define IS_STEP(s) (STEPS % (WARPS * AHEAD) == 0 || (s) < STEPS)
+#define READ_STEP(to, s)                                                    \
+  do {                                                                      \
+    if (IS_STEP(s)) {                                                       \
+      _Pragma("unroll") for (int i = 0; i < READS; ++i) {                   \
+        (to)[0][i] = packed[((s) * READS + i) * 32];                        \
+        if (GATED) (to)[MATRICES - 1][i] = PACKED2(((s) * READS + i) * 32); \
+      }                                                                     \
+    }                                                                       \
   } while (0)
 
-__kernel __attribute__((reqd_work_group_size(WARPS * 32, 1, 1))) void fully_connected_warps(
+#if SPLIT || NORM
+uint4 halves_of(float8 v) {
+  return (uint4)(to_halves(v.s0, v.s1), to_halves(v.s2, v.s3), to_halves(v.s4, v.s5),
+                 to_halves(v.s6, v.s7));
+}
+float8 floats_of(uint4 h) {
+  return (float8)(from_halves(h.s0), from_halves(h.s1), from_halves(h.s2), from_halves(h.s3));
+}
+// Writes eight elements to local memory: those from piece `at` on of the first row of a row's halves.
+void put(__local uint4 *right, int at, float8 v) {
+#if SPLIT
+  v = select(v, (float8)(65504.0f), v > 65504.0f);
+  v = select(v, (float8)(-65504.0f), v < -65504.0f);
+#endif
+  const uint4 high = halves_of(v);
+  right[at] = high;
+#if SPLIT
+  right[at + ROWS * (PITCH / 8)] = halves_of(v - floats_of(high));
+#endif
+}
+#endif
+
+__kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void fully_connected_warps(
     __global const SRC_T *src, __global const uint4 *packed,
     BLOCK_SCALES_PARAM BIAS_PARAM RESIDUAL_PARAM RESULT_PARAM int rows, int cols,
-    int depth BLOCK_PARAM) {
-  LOCAL_LINES(uint, right, PARTS * PITCH / 2);
-  LOCAL_ARRAY(float, partial, WARPS * 16 * PARTS);
+    int depth BLOCK_PARAM NORM_PARAMS GATED_PARAMS) {
+  LOCAL_LINES(uint4, right, PARTS * PITCH / 8);
+  LOCAL_ARRAY(float, partial, MATRICES * WARPS * 16 * PARTS);
   const int item = get_local_id(0);
   const int lane = item % 32, warp = item / 32;
   const int g = lane / 4, q = lane % 4;
   const int n0 = get_group_id(0) * 16;
-  const int steps = DEPTH / STEP;
-  packed += (size_t)get_group_id(0) * steps * (READS * 32) + lane;
-  // A warp reads several steps at once, the first ones while src arrives.
-  uint4 next[AHEAD][READS];
-  READ_STEPS(warp);
-  // Several reads take the time of one; the compiler does that where it knows their number.
-#pragma unroll 8
-  for (int begin = 0; begin < ROWS * DEPTH / 2; begin += WARPS * 32) {
-    const int i = begin + item;
-    if (begin + WARPS * 32 > ROWS * DEPTH / 2 && i >= ROWS * DEPTH / 2) break;
-    const int m = i / (DEPTH / 2), at = m * (PITCH / 2) + i % (DEPTH / 2);
-#if SPLIT
-    float2 v = vload2(i, src);
-    v = select(v, (float2)(65504.0f), v > 65504.0f);
-    v = select(v, (float2)(-65504.0f), v < -65504.0f);
-    right[at] = to_halves(v.s0, v.s1);
-    v -= from_halves(right[at]);
-    right[at + ROWS * (PITCH / 2)] = to_halves(v.s0, v.s1);
+  packed += (size_t)get_group_id(0) * STEPS * (READS * 32) + lane;
+#if GATED
+  packed2 += (size_t)get_group_id(0) * STEPS * (READS * 32) + lane;
+#endif
+  // All that a work-item reads from global memory is on its way before it waits for any of it.
+  uint4 ring[AHEAD][MATRICES][READS];
+#pragma unroll
+  for (int a = 0; a < AHEAD; ++a) READ_STEP(ring[a], warp + a * WARPS);
+  const int own = min(n0 + item % 16, cols - 1);  // the column that it finishes
+  const CHANNEL_T channel = CHANNEL_AT(own);
+  const float scale2 = SCALE2_AT(own);
+#if NORM
+  float8 x[(PIECES + ITEMS - 1) / ITEMS];
+  float squares = 0.0f;
+#pragma unroll
+  for (int i = 0; i < (PIECES + ITEMS - 1) / ITEMS; ++i) {
+    const int at = i * ITEMS + item;
+    if (at < PIECES) {
+      x[i] = LOAD8_ALIGNED(SRC_T, src, at * 8);
+      const float8 square = x[i] * x[i];
+      const float4 sum4 = square.lo + square.hi;
+      squares += (sum4.s0 + sum4.s1) + (sum4.s2 + sum4.s3);
+      x[i] *= LOAD8_ALIGNED(NORM_T, norm_weight, at * 8);
+    }
+  }
+#pragma unroll
+  for (int bits = 16; bits > 0; bits /= 2) squares += as_float(shuffle_xor(as_uint(squares), bits));
+  if (lane == 0) partial[warp] = squares;
+  barrier(CLK_LOCAL_MEM_FENCE);
+  squares = 0.0f;
+#pragma unroll
+  for (int w = 0; w < WARPS; ++w) squares += partial[w];
+  const float factor = 1.0f / sqrt(squares / DEPTH + epsilon);
+#pragma unroll
+  for (int i = 0; i < (PIECES + ITEMS - 1) / ITEMS; ++i) {
+    const int at = i * ITEMS + item;
+    if (at < PIECES) put(right, at, factor * x[i]);
+  }
 #else
-    right[at] = ((__global const uint *)src)[i];
+#pragma unroll 4
+  for (int begin = 0; begin < ROWS * PIECES; begin += ITEMS) {
+    const int i = begin + item;
+    if (begin + ITEMS > ROWS * PIECES && i >= ROWS * PIECES) break;
+    const int at = i / PIECES * (PITCH / 8) + i % PIECES;
+#if SPLIT
+    put(right, at, LOAD8_ALIGNED(SRC_T, src, i * 8));
+#else
+    right[at] = ((__global const uint4 *)src)[i];
 #endif
   }
+#endif
   barrier(CLK_LOCAL_MEM_FENCE);
 
-  float4 sum = 0.0f, other = 0.0f;
+  float4 sums[MATRICES][2];
+#pragma unroll
+  for (int m = 0; m < MATRICES; ++m) sums[m][0] = sums[m][1] = 0.0f;
 #if BLOCKS
   const int blocks = DEPTH / block;
   const int first = min(n0 + g, cols - 1) * blocks, second = min(n0 + g + 8, cols - 1) * blocks;
 #endif
-  for (int s = warp; s < steps; s += WARPS * AHEAD) {
-    uint4 w[AHEAD][READS];
+  for (int begin = warp; begin < STEPS; begin += WARPS * AHEAD) {
 #pragma unroll
     for (int a = 0; a < AHEAD; ++a) {
-#pragma unroll
-      for (int i = 0; i < READS; ++i) w[a][i] = next[a][i];
-    }
-    READ_STEPS(s + WARPS * AHEAD);
-#pragma unroll
-    for (int a = 0; a < AHEAD; ++a) {
-      const int at = min(s + a * WARPS, steps - 1) * STEP;
-      // Rows that do not exist, and steps past the end, are zero.
+      const int s = begin + a * WARPS;
+      if (!IS_STEP(s)) break;
+      // Rows that do not exist are zero.
       uint4 x0 = 0, x1 = 0;
-      if (g < PARTS && s + a * WARPS < steps) {
-        x0 = *(__local const uint4 *)(right + (g * PITCH + at + q * 8) / 2);
-        x1 = *(__local const uint4 *)(right + (g * PITCH + at + 32 + q * 8) / 2);
+      if (g < PARTS) {
+        x0 = right[g * (PITCH / 8) + s * 8 + q];
+        x1 = right[g * (PITCH / 8) + s * 8 + 4 + q];
       }
+#pragma unroll
+      for (int m = 0; m < MATRICES; ++m) {
 #if BLOCKS
-      float4 low = 0.0f, high = 0.0f;
+        float4 low = 0.0f, high = 0.0f;
 #else
-      float4 low = sum, high = other;
+        float4 low = sums[m][0], high = sums[m][1];
 #endif
-      uint4 left = LEFT(w[a], 0);
-      MMA(low, left, x0.s0, x0.s1);
-      left = LEFT(w[a], 1);
-      MMA(low, left, x0.s2, x0.s3);
-      left = LEFT(w[a], 2);
-      MMA(high, left, x1.s0, x1.s1);
-      left = LEFT(w[a], 3);
-      MMA(high, left, x1.s2, x1.s3);
+        uint4 left = LEFT(ring[a][m], 0);
+        MMA(low, left, x0.s0, x0.s1);
+        left = LEFT(ring[a][m], 1);
+        MMA(low, left, x0.s2, x0.s3);
+        left = LEFT(ring[a][m], 2);
+        MMA(high, left, x1.s0, x1.s1);
+        left = LEFT(ring[a][m], 3);
+        MMA(high, left, x1.s2, x1.s3);
 #if BLOCKS
-      const int at0 = at / block, at1 = (at + 32) / block;
-      sum +=
-          low * (float4)((float2)(block_scales[first + at0]), (float2)(block_scales[second + at0]));
-      sum += high *
-             (float4)((float2)(block_scales[first + at1]), (float2)(block_scales[second + at1]));
+        __global const float *scales = SCALES_OF(m);
+        const int at0 = s * STEP / block, at1 = (s * STEP + 32) / block;
+        sums[m][0] += low * (float4)((float2)(scales[first + at0]), (float2)(scales[second + at0]));
+        sums[m][1] +=
+            high * (float4)((float2)(scales[first + at1]), (float2)(scales[second + at1]));
 #else
-      sum = low;
-      other = high;
+        sums[m][0] = low;
+        sums[m][1] = high;
 #endif
+      }
+      if (WARPS * AHEAD < STEPS && s + WARPS * AHEAD < STEPS) READ_STEP(ring[a], s + WARPS * AHEAD);
     }
   }
-  sum += other;
   // A lane has rows 2q and 2q + 1 of columns g and g + 8.
-  if (2 * q < PARTS) {
-    partial[(warp * 16 + g) * PARTS + 2 * q] = sum.s0;
-    partial[(warp * 16 + g + 8) * PARTS + 2 * q] = sum.s2;
-  }
-  if (2 * q + 1 < PARTS) {
-    partial[(warp * 16 + g) * PARTS + 2 * q + 1] = sum.s1;
-    partial[(warp * 16 + g + 8) * PARTS + 2 * q + 1] = sum.s3;
+#pragma unroll
+  for (int m = 0; m < MATRICES; ++m) {
+    const float4 sum = sums[m][0] + sums[m][1];
+    const int at = (m * WARPS + warp) * 16 + g;
+    if (2 * q < PARTS) {
+      partial[at * PARTS + 2 * q] = sum.s0;
+      partial[(at + 8) * PARTS + 2 * q] = sum.s2;
+    }
+    if (2 * q + 1 < PARTS) {
+      partial[at * PARTS + 2 * q + 1] = sum.s1;
+      partial[(at + 8) * PARTS + 2 * q + 1] = sum.s3;
+    }
   }
   barrier(CLK_LOCAL_MEM_FENCE);
-  for (int i = item; i < 16 * ROWS; i += WARPS * 32) {
-    const int m = i / 16, n = n0 + i % 16;
-    if (n >= cols) continue;
-    float total = 0.0f;
+  const int m = item / 16, n = n0 + item % 16;
+  if (m < ROWS && n < cols) {
+    float totals[MATRICES];
 #pragma unroll
-    for (int w = 0; w < WARPS; ++w) {
+    for (int i = 0; i < MATRICES; ++i) {
+      totals[i] = 0.0f;
 #pragma unroll
-      for (int part = m; part < PARTS; part += ROWS)
-        total += partial[(w * 16 + i % 16) * PARTS + part];
+      for (int w = 0; w < WARPS; ++w) {
+#pragma unroll
+        for (int part = m; part < PARTS; part += ROWS)
+          totals[i] += partial[((i * WARPS + w) * 16 + item % 16) * PARTS + part];
+      }
     }
     const int at = RESULT_AT(m, n, cols);
-    STORE(DST_T, dst, at, FINISH_SUM(total, CHANNEL_AT(n), at));
+    const float result = FINISH_SUM(totals[0], channel, at);
+    STORE(DST_T, dst, at, GATED ? result * (totals[MATRICES - 1] * scale2) : result);
   }
 }

@@ -71,8 +71,12 @@ std::size_t Bundle::groups() const {
 }
 
 bool may_be_bundled(const Launch& a, const Launch& b) {
-  return a.file == b.file && a.entry == b.entry && a.build_flags == b.build_flags &&
-         group_items(a) == group_items(b) && may_be_member(a) && may_be_member(b);
+  if (a.build_flags != b.build_flags || group_items(a) != group_items(b) || !may_be_member(a) ||
+      !may_be_member(b))
+    return false;
+  if (a.file == b.file && a.entry == b.entry) return true;
+  // A kernel has one such type.
+  return vector_type(a).empty() && vector_type(b).empty();
 }
 
 std::string bundle_text(const Bundle& bundle) {

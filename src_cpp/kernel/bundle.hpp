@@ -9,7 +9,7 @@
 
 namespace clgpu::kernel {
 
-/// Launches of one kernel function, with work-groups of one size, that do not depend on each other.
+/// Launches with work-groups of one size that do not depend on each other.
 /// One launch computes all of them: each of its work-groups is that of one member, so nothing is
 /// shared, and nobody waits.
 struct Bundle {

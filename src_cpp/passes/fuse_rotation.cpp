@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "base/index.hpp"
 #include "ops/families/binary.hpp"
@@ -196,6 +197,15 @@ void fuse_rotation(ir::Graph& graph) {
     if (rewriting.node(i) == nullptr || node.outputs.size() != 1 || !finder.finds(node)) continue;
     rewriting.replace(i, ops::rotation(node, finder.x, finder.cosine, finder.sine), finder.parts);
     ir::rely_on_shapes(graph);  // which parts are halves
+  }
+  // A turned row that only goes to a cache is written there at once.
+  for (std::size_t i = 0; i < rewriting.size(); ++i) {
+    if (rewriting.node(i) == nullptr || graph.nodes[i].inputs.size() < 2) continue;
+    const int turned = rewriting.writer(graph.nodes[i].inputs[1]);
+    if (turned < 0 || rewriting.only_reader(graph.nodes[i].inputs[1]) != static_cast<int>(i))
+      continue;
+    if (auto node = ops::rotated_update(graph, graph.nodes[i], graph.nodes[uz(turned)]))
+      rewriting.replace(i, std::move(*node), {uz(turned)});
   }
   rewriting.finish();
 }

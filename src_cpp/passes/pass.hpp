@@ -65,7 +65,8 @@ void fuse_instance_norm(ir::Graph& graph);
 void fuse_rms_norm(ir::Graph& graph);
 
 /// Slices, products and sums that turn pairs of numbers of a row by angles become one node, as
-/// rotary embeddings of positions need it.
+/// rotary embeddings of positions need it. If the only reader of the result is a
+/// DYNAMIC_UPDATE_SLICE that takes it as its update, so does that.
 void fuse_rotation(ir::Graph& graph);
 
 /// Two products of matrices with a SOFTMAX between them become one node that computes attention, so
@@ -140,6 +141,12 @@ void skip_experts(ir::Graph& graph, Experts experts);
 /// where they are; the GATHER has no readers then.
 void gather_experts(ir::Graph& graph, Experts experts);
 
+/// A normalisation by the mean square moves into the products of matrices that read its result, and
+/// a multiplication of the results of two products of the same rows into one node with them, where
+/// the device has one launch for that: NVIDIA's tensor cores, for few rows. Without `products`, as
+/// the option engines names a kernel of theirs, all stay apart. Runs after choose_storage.
+void fuse_products(ir::Graph& graph, bool products, const DeviceInfo& device);
+
 /// Removes nodes whose results have no readers, and constants of tensors without readers.
 void remove_dead(ir::Graph& graph);
 
@@ -177,6 +184,7 @@ struct PipelineOptions {
   bool half_sums = false;  ///< with kFp16 and kMixed: of all nodes that have them
   std::shared_ptr<const PrecisionPlan> plan{};  ///< with kMixed; null: none is known
   Separable separable = Separable::kWherePays;
+  bool products = true;  ///< of fuse_products
   DynamicRange dynamic_range = DynamicRange::kDequantize;
   Experts experts = Experts::kSparse;
 };

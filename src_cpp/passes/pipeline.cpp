@@ -69,6 +69,8 @@ const std::vector<Pass>& pipeline() {
          choose_storage(graph, o.precision, o.half_io, o.half_weights, o.half_carried,
                         o.plan.get());
        }},
+      {"fuse_products",
+       [](G& graph, const O& o, const D& d) { fuse_products(graph, o.products, d); }},
       {"bring_together", [](G& graph, const O&, const D&) { bring_together(graph); }},
       {"choose_sums",
        [](G& graph, const O& o, const D&) {

@@ -83,6 +83,7 @@ const Choices<Set>& settings() {
                                                   {"always", Separable::kAlways}},
                                                  "separable", word(value));
        }},
+      {"products", sets(&passes::PipelineOptions::products)},
       {"dynamic_range",
        [](Settings& s, const py::object& value) {
          s.options.dynamic_range = chosen<DynamicRange>(

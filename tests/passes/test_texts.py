@@ -764,6 +764,101 @@ def test_depthwise_and_pointwise_that_engines_keep_apart():
     assert_stays(SEPARABLE, "fuse_separable", skipped, separable="never")
 
 
+# fuse_products
+
+TENSOR_CORES = {"device": "gpu", "mma_f16": True}
+NORMED = """
+half
+%0: float32[1, 1, 128]
+%1: float32[128] = const splat(1)
+%2: float16[64, 128] = const splat(1)
+%3: float16[64, 128] = const splat(1)
+inputs %0
+%4: float32[1, 1, 128] = composite(%0, %1) {kind=rms_norm, epsilon=0.5} op=MUL node=0
+%5: float32[1, 1, 64] = fully_connected(%4, %2) {depth=128, keep_num_dims=true} \
+    op=FULLY_CONNECTED node=1 activation=swish
+%6: float32[1, 1, 64] = fully_connected(%4, %3) {depth=128, keep_num_dims=true} \
+    op=FULLY_CONNECTED node=2
+%7: float32[1, 1, 64] = binary(%5, %6) {op=mul} op=MUL node=3
+outputs %7
+"""
+
+
+def test_normalisation_gate_and_products_become_one_node():
+    expected = """
+    half
+    %0: float32[1, 1, 128]
+    %1: float32[128] = const splat(1)
+    %2: float16[64, 128] = const splat(1)
+    %3: float16[64, 128] = const splat(1)
+    inputs %0
+    %7: float32[1, 1, 64], %8: float32[1, 1, 128], %5: float32[1, 1, 64], \
+        %6: float32[1, 1, 64] = fully_connected.fused(%0, %2, -, -, -, -, -, %1, %3) { \
+            product=<%5 = fully_connected(%4, %2) {depth=128, keep_num_dims=true} \
+                op=FULLY_CONNECTED node=1 activation=swish>, \
+            norm=<%4 = composite(%0, %1) {kind=rms_norm, epsilon=0.5} op=MUL node=0>, \
+            other=<%6 = fully_connected(%4, %3) {depth=128, keep_num_dims=true} \
+                op=FULLY_CONNECTED node=2>, \
+            gate=<%7 = binary(%5, %6) {op=mul} op=MUL node=3>} \
+        op=FULLY_CONNECTED node=1 activation=swish
+    outputs %7
+    step fuse_products applied node=0 into=1
+    step fuse_products applied node=2 into=1
+    step fuse_products applied node=3 into=1
+    """
+    assert_becomes(NORMED, "fuse_products", expected, **TENSOR_CORES)
+
+
+def test_products_of_one_normalisation_compute_it_each():
+    separate = NORMED.replace("outputs %7", "outputs %5, %6").replace("%7: float32[1, 1, 64] = ", "#")
+    text = after(separate, "fuse_products", **TENSOR_CORES)
+    assert text.count("= fully_connected.fused(%0, ") == 2
+    assert "%5: float32[1, 1, 64], %7: float32[1, 1, 128] =" in text
+    assert "%6: float32[1, 1, 64], %8: float32[1, 1, 128] =" in text
+    assert text.count("step fuse_products applied node=0") == 2
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        # Others read the normalised row, too.
+        NORMED.replace("outputs %7", "outputs %4, %7"),
+        # Work-groups would normalise several rows, each.
+        NORMED.replace("[1, 1, ", "[1, 2, "),
+    ],
+)
+def test_gate_moves_without_a_normalisation_that_stays(before):
+    text = after(before, "fuse_products", **TENSOR_CORES)
+    assert "= fully_connected.fused(%4, %2, -, -, -, -, -, -, %3)" in text
+    assert "node=0 into" not in text
+
+
+@pytest.mark.parametrize(
+    ("before", "facts"),
+    [
+        (NORMED, {"device": "gpu"}),
+        (NORMED, {"device": "cpu"}),
+        # More rows than the kernel takes.
+        (NORMED.replace("[1, 1, ", "[1, 9, "), TENSOR_CORES),
+        # Weights of two types, and a product that another node reads: nothing to gain but the norm,
+        # which a sum reads.
+        (
+            NORMED.replace("%3: float16", "%3: float32").replace("outputs %7", "outputs %4, %7"),
+            TENSOR_CORES,
+        ),
+        (NORMED.replace("outputs %7", "outputs %4, %5, %7"), TENSOR_CORES),
+        (NORMED.replace("op=mul", "op=sub").replace("outputs %7", "outputs %4, %7"), TENSOR_CORES),
+    ],
+)
+def test_products_stay_apart_where_no_kernel_computes_them_together(before, facts):
+    assert_stays(before, "fuse_products", **facts)
+
+
+def test_products_that_engines_keep_apart():
+    skipped = 'fuse_products skipped "the option engines names a kernel of its parts"'
+    assert_stays(NORMED, "fuse_products", skipped, products=False, **TENSOR_CORES)
+
+
 # remove_dead
 
 

@@ -9,6 +9,7 @@
 #include "base/join.hpp"
 #include "delegate/building/estimate.hpp"
 #include "delegate/int_array.hpp"
+#include "ops/families/fully_connected_fused.hpp"
 #include "ops/families/separable_conv2d.hpp"
 #include "passes/pass.hpp"
 #include "plan/roads.hpp"
@@ -28,6 +29,12 @@ passes::Separable separable(const plan::Engines& engines) {
   if (asked(&fused)) return passes::Separable::kAlways;
   return std::any_of(fused.fuses.begin(), fused.fuses.end(), asked) ? passes::Separable::kNever
                                                                     : passes::Separable::kWherePays;
+}
+
+bool fuses_products(const plan::Engines& engines) {
+  const auto& parts = ops::kFusedFullyConnectedFamily.fuses;
+  return std::none_of(parts.begin(), parts.end(),
+                      [&](const ops::Family* family) { return engines.count(family->name) > 0; });
 }
 
 bool is_value_of(const Known& known, const TfLiteTensor& tensor) {
@@ -122,6 +129,7 @@ ir::Graph Partition::pass(ir::Graph graph, Level level) const {
   const bool fp32 = level >= Level::kFp32;
   passes::PipelineOptions wanted;
   wanted.separable = separable(options.plan.engines);
+  wanted.products = fuses_products(options.plan.engines);
   wanted.dynamic_range = options.dynamic_range;
   wanted.experts = options.experts;
   if (!fp32) {

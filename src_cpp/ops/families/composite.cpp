@@ -97,6 +97,12 @@ ir::Node rms_norm(const ir::Node& last, int x, float epsilon, int weight) {
   return node;
 }
 
+std::optional<float> rms_norm_epsilon(const ir::Node& node) {
+  if (node.kind != &kCompositeFamily) return std::nullopt;
+  const auto& attrs = static_cast<const CompositeAttrs&>(*node.attrs);
+  return attrs.kind == kRmsNorm ? std::optional(attrs.epsilon) : std::nullopt;
+}
+
 ir::Node attention(const ir::Node& last, int q, int k, int v, int mask, float scale, int result) {
   CompositeAttrs attrs;
   attrs.kind = kAttention;

@@ -1,6 +1,8 @@
 // Nodes of composites that passes make from the elementary operations that converters write.
 #pragma once
 
+#include <optional>
+
 #include "ir/node.hpp"
 
 namespace clgpu::ops {
@@ -9,6 +11,9 @@ namespace clgpu::ops {
 /// the last axis. It replaces `last` and has its result. `weight`: a tensor with one number per
 /// channel, or -1.
 ir::Node rms_norm(const ir::Node& last, int x, float epsilon, int weight);
+
+/// The number `epsilon` of a node that rms_norm() could have made; nothing of another node.
+std::optional<float> rms_norm_epsilon(const ir::Node& node);
 
 /// The node that computes `softmax(scale * q k^T + mask) v` of each head. Axes are batch, position,
 /// head and element; there may be more heads of q than of k and v. It replaces `last`, and writes

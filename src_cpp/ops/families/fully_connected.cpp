@@ -168,6 +168,8 @@ int block_of(const NodeContext& node) {
   return quantization == nullptr ? 0 : quantization->block;
 }
 
+constexpr int kWarpsColumns = 16;  // of a work-group of warps_nvidia.cl
+
 void set_blocks(kernel::Launch& launch, int block) {
   launch.macro("BLOCKS", block > 0 ? 1 : 0);
   if (block == 0) return;
@@ -192,41 +194,30 @@ kernel::Candidate nibbles(const NodeContext& node, const Products& size, const D
   return candidate;
 }
 
-/// Up to 8 rows of halves, or 4 of floats as two halves each, on tensor cores, for which weights of
-/// 4 and 8 bits become halves.
-std::vector<kernel::Candidate> warps(const NodeContext& node, const Products& size,
-                                     const DeviceInfo& device) {
-  constexpr int kColumns = 16, kStep = 64, kWarps = 8;
-  const ir::Tensor& weights = node.input(kWeights);
-  const bool narrow = weights.quantization != nullptr && weights.quantization->narrow;
-  const bool bytes = weights.storage == DType::kI8;
-  const bool split = node.input(kSrc).storage == DType::kF32;
-  const int most_rows = split ? 4 : 8;
-  constexpr std::int64_t kMostBytes = 40 << 10;  // of local memory, with some left for the sums
-  const std::int64_t row_bytes = (size.depth + 8) * 2 * (split ? 2 : 1);
-  if (!device.mma_f16 || !bfloat_problem(node, kWeights).empty() || quantized(node) ||
-      is_hybrid(node) || (split && !node.allows_half()) || !weights.is_constant() ||
-      size.rows > most_rows || size.rows * row_bytes > kMostBytes || size.depth % kStep != 0 ||
-      !(bytes || weights.storage == DType::kF16) || block_of(node) % (kStep / 2) != 0)
-    return {};
-  kernel::Candidate candidate{"warps", {}, {}};
-  candidate.tensor_cores = true;
-  const std::int64_t bits = narrow ? 4 : bytes ? 8 : 16;
-  const std::int64_t groups = ceil_div(size.cols, kColumns);
-  const std::int64_t words = groups * kColumns * size.depth * bits / 32;
+/// Packs weights for warps_nvidia.cl at load time, to the next scratch buffer.
+void add_warps_packing(kernel::Candidate& candidate, const NodeContext& node, int weights,
+                       std::int64_t bits, const Products& size) {
+  const int scratch = static_cast<int>(candidate.scratch.size());
+  const std::int64_t words = round_up(size.cols, kWarpsColumns) * size.depth * bits / 32;
   kernel::Launch pack("fully_connected/pack_warps_nvidia.cl", "fully_connected_pack_warps");
-  pack.type("SRC_T", weights.storage).macro("BITS", bits);
-  pack.src(kWeights).scratch_out(0).i32(words).i32(size.cols).i32(size.depth);
+  pack.type("SRC_T", node.input(weights).storage).macro("BITS", bits);
+  pack.src(weights).scratch_out(scratch).i32(words).i32(size.cols).i32(size.depth);
   pack.range({uz(words)}, {kElementwiseGroup});
   candidate.launches.push_back(pack);
   candidate.scratch.push_back({words * 4});
-  auto& launch = add_launch(candidate, node, size, "fully_connected/warps_nvidia.cl",
-                            "fully_connected_warps", {false, true, false});
-  set_blocks(launch, block_of(node));
-  launch.macro("WARPS", kWarps).macro("ROWS", size.rows).macro("BITS", bits).macro("MMA_TYPE", 0);
-  launch.macro("SPLIT", split ? 1 : 0).macro("DEPTH", size.depth);
-  launch.range({uz(groups) * kWarps * 32}, {kWarps * 32});
-  return {candidate};
+}
+
+/// Warps of a work-group of warps_nvidia.cl, and the steps that each of them has begun to read.
+struct WarpsTile {
+  std::int64_t warps, ahead;
+};
+
+/// Measured on an H100 with a row of 3072 and 8192 elements. More steps take registers, so fewer
+/// work-groups run at once; two matrices are two reads in each step.
+WarpsTile warps_tile(std::int64_t bits, std::int64_t depth, bool gated) {
+  if (gated) return {4, bits == 4 ? 4 : 2};
+  constexpr std::int64_t kLongRow = 4096;
+  return {8, bits == 4 ? (depth >= kLongRow ? 8 : 4) : bits == 8 ? 4 : 2};
 }
 
 /// Columns and work-items of a work-group of wide.cl.
@@ -401,6 +392,52 @@ const IntegerForm kIntegers{{0}, false, clamping_problem};
 
 }  // namespace
 
+namespace fully_connected {
+
+std::vector<kernel::Candidate> warps(const NodeContext& node, const Products& size,
+                                     const DeviceInfo& device, const Fusion& fusion) {
+  constexpr int kStep = 64;
+  const ir::Tensor& weights = node.input(kWeights);
+  const bool narrow = weights.quantization != nullptr && weights.quantization->narrow;
+  const bool bytes = weights.storage == DType::kI8;
+  const bool split = node.input(kSrc).storage == DType::kF32;
+  const int most_rows = fusion.normed ? 1 : split ? 4 : 8;
+  constexpr std::int64_t kMostBytes = 40 << 10;  // of local memory, with some left for the sums
+  const std::int64_t row_bytes = (size.depth + 8) * 2 * (split ? 2 : 1);
+  if (!device.mma_f16 || !bfloat_problem(node, kWeights).empty() || quantized(node) ||
+      is_hybrid(node) || (split && !node.allows_half()) || !weights.is_constant() ||
+      size.rows > most_rows || size.rows * row_bytes > kMostBytes || size.depth % kStep != 0 ||
+      !(bytes || weights.storage == DType::kF16) || block_of(node) % (kStep / 2) != 0)
+    return {};
+  kernel::Candidate candidate{"warps", {}, {}};
+  candidate.tensor_cores = true;
+  const std::int64_t bits = narrow ? 4 : bytes ? 8 : 16;
+  const WarpsTile tile = warps_tile(bits, size.depth, fusion.gated);
+  add_warps_packing(candidate, node, kWeights, bits, size);
+  if (fusion.gated) add_warps_packing(candidate, node, kWeights2, bits, size);
+  auto& launch = add_launch(candidate, node, size, "fully_connected/warps_nvidia.cl",
+                            "fully_connected_warps", {false, true, false});
+  set_blocks(launch, block_of(node));
+  launch.macro("WARPS", tile.warps).macro("AHEAD", tile.ahead).macro("ROWS", size.rows);
+  launch.macro("SPLIT", split ? 1 : 0).macro("DEPTH", size.depth).macro("BITS", bits);
+  launch.macro("NORM", fusion.normed ? 1 : 0).macro("GATED", fusion.gated ? 1 : 0);
+  launch.macro("MMA_TYPE", 0);
+  if (fusion.normed) {
+    launch.type("NORM_T", node.input(kNormWeight).storage);
+    launch.src(kNormWeight).f32(fusion.epsilon);
+  }
+  if (fusion.gated) {
+    launch.scratch_in(1);
+    if (bytes) launch.src(kWeightScales2);
+  }
+  const std::int64_t items = tile.warps * 32;
+  launch.range({uz(ceil_div(size.cols, kWarpsColumns) * items)}, {uz(items)});
+  return {candidate};
+}
+
+}  // namespace fully_connected
+
+extern const Family kFusedFullyConnectedFamily;
 extern const Family kFullyConnectedFamily;
 const Family kFullyConnectedFamily = [] {
   Family family;
@@ -425,6 +462,7 @@ const Family kFullyConnectedFamily = [] {
   family.weights.out_axis = 0;
   family.weights.divisible = true;
   family.work_kind = WorkKind::kProduct;
+  family.variants = {&kFusedFullyConnectedFamily};
   return family;
 }();
 

@@ -9,6 +9,8 @@
 namespace clgpu::ops::fully_connected {
 
 constexpr int kSrc = 0, kWeights = 1, kBias = 2;  // inputs
+/// Further inputs of a fused node (fully_connected_fused.hpp).
+constexpr int kNormWeight = 7, kWeights2 = 8, kWeightScales2 = 9;
 constexpr ProductInputs kProduct{kSrc,
                                  kWeights,
                                  kBias,
@@ -24,5 +26,17 @@ std::vector<kernel::Candidate> pairs(const NodeContext& node, const Products& si
 /// Sums of floats in separate variables, for mobile GPUs; none for computed weights.
 std::vector<kernel::Candidate> quads(const NodeContext& node, const Products& size,
                                      const DeviceInfo& device);
+
+/// What a fused node computes besides the product.
+struct Fusion {
+  bool normed = false;  ///< rows of the input are divided by their lengths, times kNormWeight
+  float epsilon = 0.0F;
+  bool gated = false;  ///< the result is multiplied by the product with kWeights2
+};
+
+/// Up to 8 rows of halves, or 4 of floats as two halves each, on tensor cores, for which weights of
+/// 4 and 8 bits become halves; none for other nodes, and for more than one row that is normalised.
+std::vector<kernel::Candidate> warps(const NodeContext& node, const Products& size,
+                                     const DeviceInfo& device, const Fusion& fusion = {});
 
 }  // namespace clgpu::ops::fully_connected

@@ -1,7 +1,9 @@
 // Rotations of pairs of numbers, which the pass fuse_rotation makes.
 #pragma once
 
-#include "ir/node.hpp"
+#include <optional>
+
+#include "ir/graph.hpp"
 
 namespace clgpu::ops {
 
@@ -9,5 +11,10 @@ namespace clgpu::ops {
 /// elements, by angles. `cosine` and `sine` have one shape, which broadcasts to that of `x` but for
 /// the last axis: that has half elements, or those of `x`. It replaces `last` and has its result.
 ir::Node rotation(const ir::Node& last, int x, int cosine, int sine);
+
+/// The node that replaces a part of a tensor by turned pairs, in place of a DYNAMIC_UPDATE_SLICE
+/// whose update is the result of `turned`; none if they are not such nodes.
+std::optional<ir::Node> rotated_update(const ir::Graph& graph, const ir::Node& update,
+                                       const ir::Node& turned);
 
 }  // namespace clgpu::ops

@@ -4,35 +4,12 @@
 
 #include <algorithm>
 
-#include "kernel/sources.hpp"
 #include "ops/products/conv_rows.hpp"
+#include "ops/shared/parts.hpp"
 
 namespace clgpu::ops {
 
 namespace separable_conv2d {
-
-kernel::Launch translated(kernel::Launch launch, const ir::Node& part, const ir::Node& whole,
-                          int scratch) {
-  using Kind = kernel::Operand::Kind;
-  for (kernel::Arg& arg : launch.args) {
-    auto* operand = std::get_if<kernel::Operand>(&arg);
-    if (operand == nullptr) continue;
-    if (operand->kind == Kind::kScratch) {
-      operand->index += scratch;
-      continue;
-    }
-    const auto& ids = operand->kind == Kind::kInput ? part.inputs : part.outputs;
-    const int tensor = ids.at(uz(operand->index));
-    const auto input = std::find(whole.inputs.begin(), whole.inputs.end(), tensor);
-    const bool is_input = input != whole.inputs.end();
-    const auto output = std::find(whole.outputs.begin(), whole.outputs.end(), tensor);
-    CLGPU_CHECK(is_input || output != whole.outputs.end());
-    operand->kind = is_input ? Kind::kInput : Kind::kOutput;
-    operand->index =
-        static_cast<int>(is_input ? input - whole.inputs.begin() : output - whole.outputs.begin());
-  }
-  return launch;
-}
 
 Parts parts_of(const NodeContext& node) {
   const auto& attrs = node.attrs<SeparableAttrs>();
@@ -58,30 +35,9 @@ using namespace separable_conv2d;
 
 constexpr int kVector = 4;  // channels that the fused kernel reads at once
 
-// The launches of both nodes one after the other: of each the best guess, or the simplest.
-kernel::Candidate separate(const NodeContext& node, const DeviceInfo& device, bool plain) {
-  kernel::Candidate result{plain ? "naive" : "separate", {}, {}};
-  if (plain) result.form = kernel::Form::kReference;
+kernel::Candidate apart(const NodeContext& node, const DeviceInfo& device, bool plain) {
   const Parts parts = parts_of(node);
-  for (const ir::Node& part : {parts.depthwise, parts.pointwise}) {
-    const auto list = family_of(part).candidates(NodeContext(node.graph(), part), device);
-    const auto fits = [&](const kernel::Launch& launch) {
-      return kernel::group_items(launch) <= device.max_work_group_size ||
-             kernel::any_work_group(launch.file, launch.entry);
-    };
-    const auto suits = [&](const kernel::Candidate& c) {
-      if (plain) return c.form == kernel::Form::kReference;
-      return c.refusal.empty() && std::all_of(c.launches.begin(), c.launches.end(), fits);
-    };
-    const auto chosen = std::find_if(list.begin(), list.end(), suits);
-    if (chosen == list.end()) return {result.name, {}, {}, "no kernel of a part fits the device"};
-    const int scratch = static_cast<int>(result.scratch.size());
-    for (const kernel::Launch& launch : chosen->launches) {
-      result.launches.push_back(translated(launch, part, node.node(), scratch));
-    }
-    result.scratch.insert(result.scratch.end(), chosen->scratch.begin(), chosen->scratch.end());
-  }
-  return result;
+  return separate(node, {parts.depthwise, parts.pointwise}, device, plain);
 }
 
 struct Tile {
@@ -143,8 +99,8 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   std::vector<kernel::Candidate> result;
   if (node.output(kResult).is_quantized()) {
     if (device.mma_s8) result = fused_int8(node, device);
-    result.push_back(separate(node, device, false));
-    result.push_back(separate(node, device, true));
+    result.push_back(apart(node, device, false));
+    result.push_back(apart(node, device, true));
     return result;
   }
   // Devices with less local memory may have only 32 KB.
@@ -154,8 +110,8 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   result.push_back(fused(node, {4, 4, 32, 128, 2 * chunk}));
   result.push_back(fused(node, {8, 4, 32, 128, chunk}));
   const bool pays = separable_pays(node.graph(), node.node(), device);
-  result.insert(pays ? result.end() : result.begin(), separate(node, device, false));
-  result.push_back(separate(node, device, true));
+  result.insert(pays ? result.end() : result.begin(), apart(node, device, false));
+  result.push_back(apart(node, device, true));
   return result;
 }
 

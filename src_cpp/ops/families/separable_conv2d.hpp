@@ -36,11 +36,6 @@ struct Parts {
 };
 Parts parts_of(const NodeContext& node);
 
-/// A launch of one of the two nodes as a launch of the merged node: its buffers are looked up by
-/// tensor, and its scratch buffers come after `scratch` others.
-kernel::Launch translated(kernel::Launch launch, const ir::Node& part, const ir::Node& whole,
-                          int scratch);
-
 /// Why the fused kernel of int8 (fused_s8_nvidia.cl) cannot compute a quantised node; empty if it
 /// can.
 std::string int8_refusal(const NodeContext& node, const DeviceInfo& device);

@@ -5,6 +5,7 @@
 
 #include "ops/families/separable_conv2d.hpp"
 #include "ops/products/conv_geometry.hpp"
+#include "ops/shared/parts.hpp"
 
 namespace clgpu::ops::separable_conv2d {
 namespace {

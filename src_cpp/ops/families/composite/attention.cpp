@@ -141,6 +141,43 @@ kernel::Candidate in_vectors(const NodeContext& node, const Sizes& size, const D
   return candidate;
 }
 
+/// Few rows in one launch on NVIDIA's GPUs: the last work-group of a head merges the sums of all.
+std::vector<kernel::Candidate> decoding(const NodeContext& node, const Sizes& size,
+                                        const DeviceInfo& device) {
+  constexpr int kMostRowsOfGroup = 4;  // the registers of an item hold no more
+  constexpr int kMostChunks = 64, kEach = 4, kWarp = 32;
+  // A probe has found that PTX works (kernels/common/mma.cl), of which the kernel uses shuffles.
+  const bool fits = size.depth == 64 || size.depth == 128 || size.depth == 256;
+  if (!device.mma_f16 || !fits || size.cols != size.depth || size.rows() > kMostRows) return {};
+  const std::int64_t tiles = ceil_div(size.rows(), kMostRowsOfGroup);
+  const std::int64_t rows = ceil_div(size.rows(), tiles);
+  const std::int64_t warps = size.depth == 128 ? 8 : 4;
+  const std::int64_t step = warps * (kWarp * 8 / size.depth) * kEach;
+  const std::int64_t groups = std::int64_t{size.batches} * size.key_heads * tiles;
+  // As many work-groups as run at once.
+  const std::int64_t wanted = std::clamp<std::int64_t>(
+      device.compute_units / groups, 1, std::min<std::int64_t>(kMostChunks, size.keys));
+  const std::int64_t chunk = round_up(ceil_div(size.keys, wanted), step);
+  const std::int64_t chunks = ceil_div(size.keys, chunk);
+  const std::int64_t parts = groups * chunks * rows;
+  constexpr std::int64_t kFloat = sizeof(float);
+  kernel::Candidate candidate{"decode", {}, {}};
+  candidate.scratch = {
+      {parts * size.depth * kFloat}, {parts * 2 * kFloat}, {groups * kFloat, /*counters=*/true}};
+  kernel::Launch launch("composite/decode_nvidia.cl", "composite_decode");
+  launch.macro("ROWS", rows).macro("WARPS", warps).macro("DEPTH", size.depth).macro("MMA_TYPE", 0);
+  launch.type("DST_T", node.output(0).storage);
+  set_operands(launch, node);
+  launch.scratch_inout(0).scratch_inout(1).scratch_inout(2).dst(0);
+  launch.i32(size.queries).i32(size.keys).i32(size.heads).i32(size.key_heads);
+  push_strides(launch, node, size);
+  launch.i32(chunk);
+  const std::int64_t items = warps * kWarp;
+  launch.range({uz(tiles * chunks * items), uz(size.key_heads), uz(size.batches)}, {uz(items)});
+  candidate.launches.push_back(launch);
+  return {candidate};
+}
+
 /// Whether tensor cores multiply halves here: only where a plan stores the queries as such.
 bool has_tensor_cores(const NodeContext& node, const Sizes& size, const DeviceInfo& device) {
   constexpr int kFewRows = 32;  // most rows of a work-group would be empty
@@ -244,6 +281,8 @@ std::vector<kernel::Candidate> attention(const NodeContext& node, const DeviceIn
       break;
     }
   }
+  const auto single = decoding(node, size, device);
+  list.insert(list.begin(), single.begin(), single.end());
   if (has_tensor_cores(node, size, device)) list.insert(list.begin(), tensor_rows(node, size));
   return list;
 }

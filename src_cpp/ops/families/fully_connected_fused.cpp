@@ -1,0 +1,205 @@
+// Variant of FULLY_CONNECTED; the pass fuse_products makes its nodes.
+#include "ops/families/fully_connected_fused.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "ir/fields.hpp"
+#include "ops/families/binary.hpp"
+#include "ops/families/composite.hpp"
+#include "ops/families/fully_connected.hpp"
+#include "ops/shared/parts.hpp"
+#include "ops/work.hpp"
+
+namespace clgpu::ops {
+
+extern const Family kBinaryFamily;
+extern const Family kCompositeFamily;
+extern const Family kFullyConnectedFamily;
+
+namespace {
+
+using namespace fully_connected;
+
+constexpr int kResidual = 3;  // input
+
+/// The original nodes, except for their tensors' numbers.
+struct FusedAttrs : ir::Attrs {
+  ir::Node product;
+  std::optional<ir::Node> norm, other, gate;
+  CLGPU_FIELDS(product, norm, other, gate)
+};
+
+Fusion fusion_of(const FusedAttrs& attrs) {
+  Fusion fusion;
+  fusion.normed = attrs.norm.has_value();
+  if (fusion.normed) fusion.epsilon = rms_norm_epsilon(*attrs.norm).value();
+  fusion.gated = attrs.gate.has_value();
+  return fusion;
+}
+
+/// The nodes in their order, with their tensors' numbers in this graph.
+std::vector<ir::Node> parts_of(const NodeContext& node) {
+  const auto& attrs = node.attrs<FusedAttrs>();
+  const ir::Node& whole = node.node();
+  std::vector<ir::Node> parts;
+  std::size_t outputs = 0;
+  const auto add = [&](ir::Node part, std::vector<int> inputs, bool is_last) {
+    while (inputs.back() < 0) inputs.pop_back();
+    part.inputs = std::move(inputs);
+    part.outputs = {whole.outputs[is_last ? 0 : ++outputs]};
+    parts.push_back(std::move(part));
+    return parts.back().outputs[0];
+  };
+  const auto input = [&](int slot) { return node.has_input(slot) ? whole.inputs[uz(slot)] : -1; };
+  int src = input(kSrc);
+  if (attrs.norm) src = add(*attrs.norm, {src, input(kNormWeight)}, false);
+  ir::Node product = attrs.product;
+  product.epilogue = whole.epilogue;
+  const int result =
+      add(product, {src, input(kWeights), input(kBias), input(kResidual), -1, input(kWeightScales)},
+          !attrs.gate);
+  if (!attrs.gate) return parts;
+  const int other =
+      add(*attrs.other, {src, input(kWeights2), -1, -1, -1, input(kWeightScales2)}, false);
+  add(*attrs.gate, {result, other}, true);
+  return parts;
+}
+
+ir::Shapes infer(const NodeContext& node) {
+  ir::Shapes shapes;
+  const auto& attrs = node.attrs<FusedAttrs>();
+  for (ir::Node& part : parts_of(node)) {
+    // The gate multiplies tensors of one shape, and rows keep theirs when they are normalised.
+    const bool is_gate = shapes.size() == (attrs.norm ? 3U : 2U);
+    if (!is_gate) part.inputs[0] = node.node().inputs[kSrc];
+    shapes.push_back(is_gate ? shapes.back()
+                             : family_of(part).infer(NodeContext(node.graph(), part)).at(0));
+  }
+  std::rotate(shapes.begin(), shapes.end() - 1, shapes.end());
+  return shapes;
+}
+
+Products size_of_product(const NodeContext& node) {
+  const ir::Shape& weights = node.input(kWeights).shape;
+  return {node.input(kSrc).shape.elements() / weights[1], weights[0], weights[1], 1};
+}
+
+std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceInfo& device) {
+  auto list = warps(node, size_of_product(node), device, fusion_of(node.attrs<FusedAttrs>()));
+  for (kernel::Candidate& candidate : list) candidate.name = "fused";
+  const std::vector<ir::Node> parts = parts_of(node);
+  list.push_back(separate(node, parts, device, false));
+  list.push_back(separate(node, parts, device, true));
+  return list;
+}
+
+double flops(const NodeContext& node) {
+  double sum = 0;
+  for (const ir::Node& part : parts_of(node)) sum += work_of(NodeContext(node.graph(), part)).flops;
+  return sum;
+}
+
+bool has(const ir::Node& node, int slot) {
+  return uz(slot) < node.inputs.size() && node.inputs[uz(slot)] >= 0;
+}
+
+/// Whether the kernel multiplies by weights like these.
+bool alike(const ir::Tensor& a, const ir::Tensor& b) {
+  if (a.shape != b.shape || a.storage != b.storage || !b.is_constant()) return false;
+  const auto &p = a.quantization, &q = b.quantization;
+  if ((p == nullptr) != (q == nullptr)) return false;
+  return p == nullptr || (p->narrow == q->narrow && p->block == q->block);
+}
+
+bool suits(const ir::Graph& graph, const ProductParts& parts) {
+  const ir::Node& product = *parts.product;
+  if (product.kind != &kFullyConnectedFamily || product.tail != nullptr ||
+      has(product, kRowFactors))
+    return false;
+  if (parts.norm != nullptr) {
+    const ir::Node& norm = *parts.norm;
+    if (!rms_norm_epsilon(norm) || norm.inputs.size() != 2 || !norm.epilogue.empty() ||
+        product.inputs[kSrc] != norm.outputs[0] || norm.predicate >= 0)
+      return false;
+  }
+  if (parts.gate == nullptr) return true;
+  const ir::Node &other = *parts.other, &gate = *parts.gate;
+  const auto* attrs = dynamic_cast<const BinaryAttrs*>(gate.attrs.get());
+  const std::vector<int> results = {product.outputs[0], other.outputs[0]};
+  if (attrs == nullptr || attrs->op != BinaryOp::kMul || attrs->quantized ||
+      !gate.epilogue.empty() || gate.inputs.size() != 2 ||
+      !std::is_permutation(results.begin(), results.end(), gate.inputs.begin()))
+    return false;
+  const auto predicate = [](const ir::Node& node) {
+    return std::pair(node.predicate, node.predicate_element);
+  };
+  return other.kind == &kFullyConnectedFamily && other.inputs[kSrc] == product.inputs[kSrc] &&
+         !has(other, kBias) && !has(other, kResidual) && !has(product, kResidual) &&
+         !has(other, kRowFactors) && other.tail == nullptr && other.epilogue.empty() &&
+         has(other, kWeightScales) == has(product, kWeightScales) &&
+         predicate(other) == predicate(product) && predicate(gate) == predicate(product) &&
+         alike(graph.tensor(product.inputs[kWeights]), graph.tensor(other.inputs[kWeights]));
+}
+
+}  // namespace
+
+bool is_fully_connected(const ir::Node& node) { return node.kind == &kFullyConnectedFamily; }
+
+std::optional<ir::Node> fused_product(const ir::Graph& graph, const ProductParts& parts,
+                                      const DeviceInfo& device) {
+  if (!suits(graph, parts)) return std::nullopt;
+  ir::Node node = *parts.product;
+  node.kind = &kFusedFullyConnectedFamily;
+  node.outputs.clear();
+  FusedAttrs attrs;
+  attrs.product = *parts.product;
+  const auto set = [&](int slot, int tensor) {
+    if (node.inputs.size() <= uz(slot)) node.inputs.resize(uz(slot) + 1, -1);
+    node.inputs[uz(slot)] = tensor;
+  };
+  if (parts.norm != nullptr) {
+    attrs.norm = *parts.norm;
+    set(kSrc, parts.norm->inputs[0]);
+    set(kNormWeight, parts.norm->inputs[1]);
+    node.outputs.push_back(parts.norm->outputs[0]);
+  }
+  if (parts.gate != nullptr) {
+    attrs.other = *parts.other;
+    attrs.gate = *parts.gate;
+    set(kWeights2, parts.other->inputs[kWeights]);
+    if (has(*parts.other, kWeightScales))
+      set(kWeightScales2, parts.other->inputs[uz(kWeightScales)]);
+    node.outputs.insert(node.outputs.end(), {parts.product->outputs[0], parts.other->outputs[0]});
+  }
+  const ir::Node& last = parts.gate != nullptr ? *parts.gate : *parts.product;
+  node.outputs.insert(node.outputs.begin(), last.outputs[0]);
+  const Fusion fusion = fusion_of(attrs);
+  node.attrs = share(std::move(attrs));
+  const NodeContext context(graph, node);
+  if (warps(context, size_of_product(context), device, fusion).empty()) return std::nullopt;
+  return node;
+}
+
+const Family kFusedFullyConnectedFamily = [] {
+  Family family;
+  family.name = "fully_connected";
+  family.variant = "fused";
+  family.bundled = true;
+  family.attrs = ir::attrs_type<FusedAttrs>();
+  family.has_epilogue = true;
+  family.residual = kResidual;
+  family.writes_slices = true;
+  family.core = true;
+  family.infer = infer;
+  family.candidates = candidates;
+  family.flops = flops;
+  family.weights.slot = kWeights;
+  family.weights.bias = kBias;
+  family.weights.out_axis = 0;
+  family.work_kind = WorkKind::kProduct;
+  family.fuses = {&kFullyConnectedFamily, &kCompositeFamily, &kBinaryFamily};
+  return family;
+}();
+
+}  // namespace clgpu::ops
