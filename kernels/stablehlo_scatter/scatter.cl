@@ -66,7 +66,8 @@ __kernel void stablehlo_scatter_combine(__global const SRC_T *src, __global cons
     }
     if (is_inside) {
       const ARITH(UPDATE_T) update = LOAD(UPDATE_T, updates, from);
-      value = COMBINE(value, update);
+      // In this order a NaN among the updates is ignored by OP 3 and 4, as in the runtimes.
+      value = OP == 0 ? update : COMBINE(update, value);
     }
   }
   STORE(DST_T, dst, i, value);

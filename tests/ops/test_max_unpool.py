@@ -125,6 +125,14 @@ def test_integer_indices_are_places_in_an_image(name, case, size, device, precis
     )  # fmt: skip
 
 
+def test_strides_of_a_damaged_file_are_refused():
+    case = Case((1, 8, 2, 1), (2, 2), (2**30, 1), "SAME")
+    m = ModelMaker()
+    operands = [m.input("x", case.shape), m.input("indices", case.shape, np.int32)]
+    m.output(m.custom("MaxUnpooling2D", operands, case.shape, options(case)))
+    check_refused(m.build(), "strides make more than 2147483647 rows or columns")
+
+
 def test_missing_parameters_are_refused():
     m = ModelMaker()
     x = m.input("x", (1, 2, 2, 1))

@@ -120,6 +120,18 @@ def test_integers_wrap(dtype, device, rng):
             check(data, inputs, [expected], device=device, precision="fp32")
 
 
+def test_nan_counts_as_in_the_runtime(device):
+    case = Case((4,), (3, 1), (3,), (), (0,), (0,), 1)
+    x = np.array([1, np.nan, 3, 4], np.float32)
+    indices, updates = np.array([[0], [1], [2]], np.int32), np.float32([np.nan, 2, np.nan])
+    for region, third in (("STABLEHLO_MINIMUM", 3), ("STABLEHLO_MAXIMUM", 3), ("", np.nan)):
+        expected = [third if region == "" else 1, 2 if region == "" else np.nan, third, 4]
+        check(
+            model(case, region), [x, indices, updates], [np.array(expected)],
+            device=device, precision="fp32",
+        )  # fmt: skip
+
+
 def test_indices_far_outside_are_ignored(device, rng):
     """Of negative ones the runtime may write in front of its memory."""
     x, indices, updates = inputs_of(rng, ROWS, np.float32, np.int64)

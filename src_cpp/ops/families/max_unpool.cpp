@@ -31,8 +31,10 @@ ir::Shapes infer(const NodeContext& node) {
   if (!has_places_of_images(node))
     return {ir::Shape{src[0], src[1] * attrs.filter_h, src[2] * attrs.filter_w, src[3]}};
   const bool same = attrs.padding == 1;
-  const auto side = [&](int in, int filter, int stride) {
-    return same ? in * stride : (in - 1) * stride + filter;
+  const auto side = [&](std::int64_t in, int filter, int stride) {
+    const std::int64_t out = same ? in * stride : (in - 1) * stride + filter;
+    if (out > INT32_MAX) throw ShapeError("strides make more than 2147483647 rows or columns");
+    return static_cast<int>(out);
   };
   return {ir::Shape{src[0], side(src[1], attrs.filter_h, attrs.stride_h),
                     side(src[2], attrs.filter_w, attrs.stride_w), src[3]}};
