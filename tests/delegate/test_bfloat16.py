@@ -142,6 +142,20 @@ def test_arithmetic_is_rounded_once(device, rng, name):
     check_rounded(lambda m, inputs: [m.op(op, inputs, x.shape, **options)], [x, y], [want], device)
 
 
+def test_verification_takes_steps_that_stock_kernels_round(device, rng):
+    """Other kernels of the runtimes than the reference kernels compute LOGISTIC in bfloat16."""
+    x = rng.standard_normal((64, 64)).astype(BF16)
+    m = ModelMaker()
+    m.output(m.op("LOGISTIC", [m.input("x", x.shape, BF16)], x.shape))
+    delegate = clgpu_delegate.load(device=device, verify="first", cache="off")
+    interpreter = make_interpreter(op_runtime(), m.build(), [delegate])
+    run_interpreter(interpreter, [x])
+    verification = delegate.explain().verification
+    assert verification is not None
+    (check,) = verification.partitions
+    assert (check.outcome, check.level) == ("right", "as asked")
+
+
 def test_functions_without_a_reference_are_rounded_once(device, rng):
     x = rng.normal(0, 3, (33, 16)).astype(BF16)
     exact = x.astype(np.float64)
