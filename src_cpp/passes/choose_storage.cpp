@@ -1,7 +1,9 @@
+#include <atomic>
 #include <numeric>
 
 #include "base/index.hpp"
 #include "passes/pass.hpp"
+#include "passes/small_tensors.hpp"
 
 namespace clgpu::passes {
 namespace {
@@ -11,7 +13,16 @@ namespace {
 constexpr std::int64_t kSmallConstant = 1024;
 constexpr std::int64_t kSmallTensor = 4096;
 
+std::atomic<bool> none_is_small{false};
+
+bool is_small(const ir::Tensor& tensor) {
+  return tensor.shape.elements() <= (tensor.is_constant() ? kSmallConstant : kSmallTensor) &&
+         !none_is_small;
+}
+
 }  // namespace
+
+void pretend_no_small_tensors(bool is_on) { none_is_small = is_on; }
 
 void allow_tf32(ir::Graph& graph, const PrecisionPlan& plan) {
   for (ir::Node& node : graph.nodes) {
@@ -61,14 +72,14 @@ void choose_storage(ir::Graph& graph, Precision precision, bool half_io, bool ha
     if (static_cast<std::size_t>(root[i]) != i || outside[i] || tensor.dtype != DType::kF32)
       continue;
     if (!tensor.is_constant()) {
-      const bool large = half_io || tensor.shape.elements() > kSmallTensor;
+      const bool large = half_io || !is_small(tensor);
       const DType storage = !carried[i] ? wanted(tensor) : half_carried ? DType::kF16 : DType::kF32;
       if (large) tensor.storage = storage;
       continue;
     }
     const DType stored = tensor.constant->dtype;
     if (stored == DType::kF16) tensor.storage = DType::kF16;  // as precise as the file
-    if (stored == DType::kF16 || tensor.shape.elements() <= kSmallConstant) continue;
+    if (stored == DType::kF16 || is_small(tensor)) continue;
     // Biases of bfloat16, too, stay floats, as kernels for tensor cores read them.
     const bool own = stored == DType::kBF16 && tensor.shape.rank() > 1;
     const DType storage = wanted(tensor);

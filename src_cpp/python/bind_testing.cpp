@@ -8,6 +8,7 @@
 #include "base/refusal.hpp"
 #include "cl/context.hpp"
 #include "cl/libraries.hpp"
+#include "passes/small_tensors.hpp"
 #include "plan/arena/memory.hpp"
 #include "plan/roads.hpp"
 #include "python/bind.hpp"
@@ -136,6 +137,8 @@ void bind_testing(py::module_& module) {
   module.def("set_chain_patience", &runtime::set_chain_patience, py::arg("looks"),
              "How often a work-group of a chain looks for the others before it gives up, in chains "
              "built from now on.");
+  module.def("pretend_no_small_tensors", &passes::pretend_no_small_tensors, py::arg("is_on"),
+             "Whether small tensors, too, are stored as a precision says.");
   module.def("pretend_chain_groups", &runtime::pretend_chain_groups, py::arg("groups"),
              "Sets how many work-groups that wait for each other a device is said to run at once; "
              "0: a probe tells.");

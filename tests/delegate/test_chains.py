@@ -99,6 +99,29 @@ def test_chains_compute_the_same_with_fewer_launches(model, x, device):
     assert delegate.device_time(3) > 0
 
 
+@pytest.fixture
+def large():
+    """No tensor is too small to be stored in 16 bits."""
+    _core.pretend_no_small_tensors(True)
+    yield
+    _core.pretend_no_small_tensors(False)
+
+
+@pytest.mark.usefixtures("one_group", "large")
+def test_stages_read_and_write_bfloat16(model, x, device):
+    """Their functions that convert have names of their own in each stage."""
+    mixed = load(model, device, precision="mixed")[0].explain().mixed
+    plan = f"model={mixed.model},bfloat=0-99"
+    delegate, interpreter = load(model, device, chain="on", precision=plan)
+    stored = [t.storage for t in delegate.explain().tensors]
+    assert stored.count("bfloat16") > 3
+    for ours, theirs in zip(infer(interpreter, x), stock(model, x)):
+        np.testing.assert_allclose(ours, theirs, rtol=3e-2, atol=3e-2)
+    taken = of(delegate)
+    assert taken["reason"] == ""
+    assert taken["launches"] > taken["kernels"] > 0
+
+
 @pytest.mark.parametrize("options", [{"chain": "off"}, {"chain": "on", "profile": True}])
 def test_without_chains_each_launch_is_enqueued(model, x, device, options):
     delegate, interpreter = load(model, device, **options)

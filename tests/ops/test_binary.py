@@ -403,3 +403,14 @@ def test_functions_of_half_without_a_reference_are_refused():
     x = m.input("x", (4,), np.float16)
     m.output(m.op("SUB", [x, x], (4,)))
     check_refused(m.build(), "input 0 is float16; supported: float32, int32, int64")
+
+
+def test_unsigned_numbers_without_a_reference_are_refused():
+    m = ModelMaker()
+    x = m.input("x", (4,), np.uint32)
+    m.output(m.op("MUL", [x, x], (4,), fused_activation_function="RELU"))
+    check_refused(m.build(), "the fused activation is not one of unsigned integers")
+    m = ModelMaker()
+    x = m.input("x", (4,), np.uint16)
+    m.output(m.op("MUL", [x, x], (4,)))
+    check_refused(m.build(), "input 0 is uint16; supported: float32")

@@ -72,4 +72,4 @@ def test_other_types_are_refused():
     m = ModelMaker()
     x = m.input("x", (4,), np.int32, quantization=(0.5, 0))
     m.output(m.op("DEQUANTIZE", [x], (4,), dtype=np.float32))
-    check_refused(m.build(), "input is int32; supported: float16, int8, uint8, int16")
+    check_refused(m.build(), "input is int32; supported: float16, bfloat16, int8, uint8, int16")

@@ -32,6 +32,16 @@ std::optional<double> Comparison::bound_of(const passes::PrecisionPlan& mixed,
   return ends_model ? *mixed.bound : std::max(*mixed.bound, kMixedL2);
 }
 
+// The runtimes' kernels compute some functions of bfloat16 in bfloat16, step by step.
+Tolerance Comparison::tolerance(bool of_node) const {
+  const bool has_bfloats =
+      std::any_of(graph_.tensors.begin(), graph_.tensors.end(),
+                  [](const ir::Tensor& tensor) { return tensor.dtype == DType::kBF16; });
+  if (has_bfloats)
+    return tolerance_of(passes::Precision::kFp16, false, Level::kAsAsked, of_node, std::nullopt);
+  return tolerance_of(precision_, options_.half_weights, level_, of_node, named_);
+}
+
 // Whether an output that holds indices refers to elements as large as the right ones.
 bool Comparison::is_tie(int tensor, const void* got, double slack) const {
   for (const CpuNode& node : cpu_.nodes) {
@@ -54,7 +64,7 @@ bool Comparison::is_tie(int tensor, const void* got, double slack) const {
 }
 
 Finding Comparison::compare(const TfLiteContext& context) const {
-  const Tolerance allowed = tolerance_of(precision_, options_.half_weights, level_, false, named_);
+  const Tolerance allowed = tolerance(false);
   Finding finding;
   finding.lenient = has_quantized(graph_);
   for (const int id : graph_.outputs) {
@@ -83,7 +93,7 @@ Finding Comparison::compare(const TfLiteContext& context) const {
 std::optional<Suspects::Engine> Comparison::judge_alone(std::size_t position,
                                                         const std::string& candidate,
                                                         const RunAlone& run_alone) const {
-  const Tolerance allowed = tolerance_of(precision_, options_.half_weights, level_, true, named_);
+  const Tolerance allowed = tolerance(true);
   const auto input = [&](const ir::Tensor& tensor, std::int64_t bytes) {
     const TfLiteTensor* right =
         tensor.tflite_id < 0 ? nullptr : &cpu_.shadow->tensor(tensor.tflite_id);

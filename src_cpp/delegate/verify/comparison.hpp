@@ -52,6 +52,7 @@ class Comparison {
   Suspects find_suspects(const plan::Plan& plan, const RunAlone& run_alone) const;
 
  private:
+  Tolerance tolerance(bool of_node) const;
   bool is_tie(int tensor, const void* got, double slack) const;
   std::optional<Suspects::Engine> judge_alone(std::size_t position, const std::string& candidate,
                                               const RunAlone& run_alone) const;

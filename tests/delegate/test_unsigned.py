@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.model_maker import ModelMaker
-from tests.ops.harness import check, check_refused
+from tests.ops.harness import check
 
 TYPES = [np.uint16, np.uint32]
 pytest.importorskip("ai_edge_litert", reason="tflite_runtime moves few unsigned numbers")
@@ -108,14 +108,3 @@ def test_elements_are_moved_as_without_a_reference(device, rng, dtype):
         np.concatenate([x, x]), x[[3, 0]], np.pad(x, ((1, 0), (0, 2))), x[:, ::-1], np.stack([x, x])
     ]  # fmt: skip
     check(m.build(), [x], expected, device=device, precision="fp32", reference=False)
-
-
-def test_activations_and_short_products_are_refused():
-    m = ModelMaker()
-    x = m.input("x", (4,), np.uint32)
-    m.output(m.op("MUL", [x, x], (4,), fused_activation_function="RELU"))
-    check_refused(m.build(), "the fused activation is not one of unsigned integers")
-    m = ModelMaker()
-    x = m.input("x", (4,), np.uint16)
-    m.output(m.op("MUL", [x, x], (4,)))
-    check_refused(m.build(), "input 0 is uint16; supported: float32")

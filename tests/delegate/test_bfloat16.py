@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 import clgpu_delegate
+from clgpu_delegate import _core
 from tests.model_maker import ModelMaker
 from tests.ops.harness import alternatives, op_runtime
 from tests.runtimes import make_interpreter, run_interpreter, run_reference
 from tests.tolerance import BFLOAT_EPS, assert_close, relative_l2
-from tools.render_operations import NODES, Node
+from tools.render_operations import NODES, SHAPE, Node
 
 ml_dtypes = pytest.importorskip("ml_dtypes", reason="numpy has no bfloat16 of its own")
 pytest.importorskip("ai_edge_litert", reason="tflite_runtime does not know bfloat16")
@@ -142,6 +143,20 @@ def test_arithmetic_is_rounded_once(device, rng, name):
     check_rounded(lambda m, inputs: [m.op(op, inputs, x.shape, **options)], [x, y], [want], device)
 
 
+def test_verification_takes_steps_that_stock_kernels_round(device, rng):
+    """Other kernels of the runtimes than the reference kernels compute LOGISTIC in bfloat16."""
+    x = rng.standard_normal((64, 64)).astype(BF16)
+    m = ModelMaker()
+    m.output(m.op("LOGISTIC", [m.input("x", x.shape, BF16)], x.shape))
+    delegate = clgpu_delegate.load(device=device, verify="first", cache="off")
+    interpreter = make_interpreter(op_runtime(), m.build(), [delegate])
+    run_interpreter(interpreter, [x])
+    verification = delegate.explain().verification
+    assert verification is not None
+    (check,) = verification.partitions
+    assert (check.outcome, check.level) == ("right", "as asked")
+
+
 def test_functions_without_a_reference_are_rounded_once(device, rng):
     x = rng.normal(0, 3, (33, 16)).astype(BF16)
     exact = x.astype(np.float64)
@@ -220,35 +235,51 @@ def test_halves_that_cast_widens_stay_halves(device, rng):
 
 # Their results have steps, rounding takes numbers out of their domain, or they take no floats.
 STEPS = [
-    "ARG_MAX", "ARG_MIN", "BITCAST", "BROADCAST_ARGS", "CEIL", "FLOOR", "FLOOR_DIV", "FLOOR_MOD",
-    "NON_MAX_SUPPRESSION_V4", "NON_MAX_SUPPRESSION_V5", "POW", "QUANTIZE", "RANGE", "ROUND", "SIGN",
+    "ARG_MAX", "ARG_MIN", "BITCAST", "BROADCAST_ARGS", "CEIL", "FLOOR", "FLOOR_DIV",
+    "FLOOR_MOD", "NON_MAX_SUPPRESSION_V4", "NON_MAX_SUPPRESSION_V5", "POW", "QUANTIZE", "RANGE",
+    "RANK", "ROUND", "SHAPE", "SIGN",
 ]  # fmt: skip
 
 
+class Between(Node):
+    """Nodes before and after it read and write the model's inputs and outputs, which stay float."""
+
+    def x(self, shape: tuple[int, ...] = SHAPE) -> int:
+        return self.m.op("ABS", [super().x(shape)], shape)
+
+
+@pytest.fixture
+def large():
+    """No tensor is too small to be stored in 16 bits."""
+    _core.pretend_no_small_tensors(True)
+    yield
+    _core.pretend_no_small_tensors(False)
+
+
+@pytest.mark.usefixtures("large")
 @pytest.mark.parametrize("name", sorted(set(NODES) - set(STEPS)))
 def test_every_kernel_reads_and_writes_floats_that_are_stored_as_bfloat16(device, rng, name):
-    node = Node("float32")
+    node = Between("float32")
     result = NODES[name](node)
-    node.m.output(*(result if isinstance(result, tuple) else [result]))
+    for tensor in result if isinstance(result, tuple) else [result]:
+        is_float = node.m.dtype(tensor) == np.float32
+        node.m.output(node.m.op("ABS", [tensor], node.m.shape(tensor)) if is_float else tensor)
     model = node.m.build()
 
     def loaded(**options: Any) -> tuple[Any, Any]:
-        delegate = clgpu_delegate.load(
-            device=device, warm_up=False, half_io=True, share_memory=False, **options
-        )
+        delegate = clgpu_delegate.load(device=device, warm_up=False, share_memory=False, **options)
         return delegate, make_interpreter(op_runtime(), model, [delegate])
 
     delegate, interpreter = loaded(precision="mixed")
-    mixed = delegate.explain().mixed
-    if mixed is None or not delegate.explain().claimed:
+    explanation = delegate.explain()
+    if explanation.mixed is None or name not in [n.op for n in explanation.nodes if n.claimed]:
         pytest.skip("the device does not take it as float32")
     inputs = []
     for detail in interpreter.get_input_details():
         x = rng.uniform(0.1, 1, detail["shape"]).astype(BF16).astype(np.float32)
         inputs.append(x.astype(detail["dtype"]))
-    # There is no reference kernel of some operations.
     stock = run_reference(model, inputs, op_runtime(), "no_delegate")
-    plan = f"model={mixed.model},bfloat=0-999"
+    plan = f"model={explanation.mixed.model},bfloat=0-999"
 
     def checked(**engines: str) -> clgpu_delegate.Explanation:
         delegate, interpreter = loaded(precision=plan, engines=engines)
@@ -256,6 +287,7 @@ def test_every_kernel_reads_and_writes_floats_that_are_stored_as_bfloat16(device
         explanation = delegate.explain()
         broken = [note for note in explanation.notes if "does not work on this device" in note]
         assert not broken, broken[0]
+        assert "bfloat16" in [t.storage for t in explanation.tensors]
         for mine, its in zip(got, stock):
             if its.dtype.kind == "f":
                 assert relative_l2(mine, its) < 8 * BFLOAT_EPS, engines
