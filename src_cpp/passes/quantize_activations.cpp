@@ -107,8 +107,9 @@ struct Weights {
     std::vector<std::int32_t> stored(channels);
     for (std::size_t o = 0; o < channels; ++o) {
       const float scale = scales[o] * source_scale;
-      const double steps =
-          static_cast<double>(element_of(*floats.constant, o)) / static_cast<double>(scale);
+      const auto value = static_cast<double>(element_of(*floats.constant, o));
+      // The product of two tiny scales may vanish.
+      const double steps = scale > 0 ? value / static_cast<double>(scale) : 0.0;
       stored[o] = static_cast<std::int32_t>(rounded(steps, -kLargestBias - 1, kLargestBias));
     }
     const auto bytes = std::make_shared<std::vector<std::uint8_t>>(channels * sizeof(std::int32_t));

@@ -207,7 +207,7 @@ def test_what_is_wrong_is_told_with_its_place(old, new, problem):
 @pytest.mark.parametrize(
     ("passes", "settings", "problem"),
     [
-        (["fuse"], {}, "a pass is 'fuse'; allowed: allow_tf32, keep_half_constants, fuse_"),
+        (["fuse"], {}, "a pass is 'fuse'; allowed: allow_tf32, keep_half_constants, quantize_"),
         ([], {"divice": "cpu"}, "a keyword is 'divice'; allowed: precision, plan, half_io, "),
         ([], {"device": "tpu"}, "device is 'tpu'; allowed: gpu, accelerator, cpu, other"),
         ([], {"gpu": "intle"}, "gpu is 'intle'; allowed: other, nvidia, amd, intel, adreno, "),
