@@ -378,15 +378,19 @@ class _Search:
             if not any(block.gain > 0 for block in blocks):
                 return
             self._inputs = {node.index: node.input_ids for node in before.explanation.nodes}
+            whole = self._holds(blocks)
             alone = self._alone_errors(blocks)
-            allowed = _MARGIN * self._subject.max_error
-            order = sorted(
-                (change for change in alone if change.error <= allowed),
-                key=self._worth,
-                reverse=True,
-            )
-            self._prefix(order)
-            self._refine(self._nearest_first([c for c in order if c not in self._best]))
+            if whole:
+                self._best = alone  # the same, with the error of each
+            else:
+                allowed = _MARGIN * self._subject.max_error
+                order = sorted(
+                    (change for change in alone if change.error <= allowed),
+                    key=self._worth,
+                    reverse=True,
+                )
+                self._prefix(order)
+                self._refine(self._nearest_first([c for c in order if c not in self._best]))
         if self._best:
             self._leave_slow()
 
