@@ -54,6 +54,7 @@ _HELD_MARGIN = 0.9  # the same of those that are held back, since others may hav
 _ALIKE = 1.02  # times within this factor are equal: then memory decides
 _LEAST_GROUPS = 4
 _TURNS = 7  # of the times of the whole
+_ROUNDS = 2  # of times of nodes that are compared with each other
 _PASS = "quantize_activations"  # makes integers of the nodes of a plan
 _ONLY_ONCE: dict[str, Any] = {"chain": "off", "warm_up": False}  # of what is not timed
 _OFF_PEAK = 1e-3  # worth of a byte that does not lower the peak of memory
@@ -178,7 +179,7 @@ class _Search:
         self._model = self._digest()
         floats = self._whole("fp32", everything)
         device = floats.explanation.device
-        self._floats, self._peak = floats, floats.explanation.peak_bytes
+        self._peak = floats.explanation.peak_bytes
         if not floats.error <= subject.max_error:
             raise OptionError(
                 f"max_error is {subject.max_error:g}, but fp32 itself has an error of "
@@ -226,6 +227,17 @@ class _Search:
             for row in measured.delegate.launch_times():
                 times[row.node] = times.get(row.node, 0.0) + row.microseconds * 1e-6
             return _Whole(measured.error, measured.explanation, times)
+
+    def _in_turns(self, *precisions: str) -> list[_Whole]:
+        """Each twice, with the smaller times: other programs may disturb a measurement."""
+        rounds = [[self._whole(p, self._alone) for p in precisions] for _ in range(_ROUNDS)]
+        return [
+            dataclasses.replace(
+                same[0],
+                times={n: min(w.times.get(n, math.inf) for w in same) for n in same[0].times},
+            )
+            for same in zip(*rounds)
+        ]
 
     def _whole_base(self, half: Sequence[Change], floats: _Whole, halves: _Whole) -> list[Change]:
         """What makes all of fp16: its halves, and products of floats that it rounds to TF32."""
@@ -388,17 +400,21 @@ class _Search:
             if not any(block.gain > 0 for block in blocks):
                 return
             self._inputs = {node.index: node.input_ids for node in before.explanation.nodes}
+            whole = self._holds(blocks)
             alone = self._alone_errors(blocks)
-            allowed = _MARGIN * self._subject.max_error
-            order = sorted(
-                (change for change in alone if change.error <= allowed),
-                key=self._worth,
-                reverse=True,
-            )
-            self._prefix(order)
-            self._refine(self._nearest_first([c for c in order if c not in self._best]))
+            if whole:
+                self._best = alone  # the same, with the error of each
+            else:
+                allowed = _MARGIN * self._subject.max_error
+                order = sorted(
+                    (change for change in alone if change.error <= allowed),
+                    key=self._worth,
+                    reverse=True,
+                )
+                self._prefix(order)
+                self._refine(self._nearest_first([c for c in order if c not in self._best]))
         if self._best:
-            self._leave_slow(before)
+            self._leave_slow()
 
     def _base_of_integers(self, taken: list[Change]) -> tuple[_Whole, list[Change]]:
         """What was taken, or the part of it that is faster than floats, or nothing of it.
@@ -407,8 +423,7 @@ class _Search:
         """
         bases = [[], [change for change in taken if change.gain > 0], taken]
         bases = [base for i, base in enumerate(bases) if base not in bases[:i]]
-        wholes = [self._floats]
-        wholes += [self._whole(self._text(base), self._alone) for base in bases[1:]]
+        wholes = self._in_turns(*map(self._text, bases))
         seconds = [sum(whole.times.values()) for whole in wholes]
         best = min(range(len(bases)), key=seconds.__getitem__)
         if seconds[best] * _ALIKE >= seconds[0]:
@@ -473,10 +488,11 @@ class _Search:
 
         return sorted(changes, key=shared, reverse=True)
 
-    def _leave_slow(self, before: _Whole) -> None:
+    def _leave_slow(self) -> None:
         """Give up the groups of nodes that are not faster, with their conversions, than before."""
         regions = self._regions(self._integers_of(self._best))
-        now = self._whole(self._text([*self._base, *self._best]), self._alone)
+        texts = self._text(self._base), self._text([*self._base, *self._best])
+        before, now = self._in_turns(*texts)
         slow: set[int] = set()
         for region in regions:
             if sum(now.times.get(n, 0.0) for n in region) >= sum(

@@ -252,11 +252,11 @@ def tune(
     ``"off"``. Each candidate's result is compared with that of the simplest one, and one that
     computes wrong numbers never wins.
 
-    With ``max_error``: which tensors are stored as half or bfloat16, which weights as int8, and
-    which products have factors rounded to TF32, so that the error of the outputs stays within a
-    bound. Each node
-    is measured alone in the lower precision, then those that gain most for their error together, as
-    a whole. The plan is measured on samples that the search has not seen, and goes into the cache,
+    With ``max_error``: which tensors are stored as half or bfloat16, which weights as int8, which
+    products have factors rounded to TF32, and which nodes compute with int8, so that the error of
+    the outputs stays within a bound. Each node is measured alone in the lower precision, then those
+    that gain most for their error together, as a whole. The plan is measured on samples that the
+    search has not seen, and goes into the cache,
     where ``load(precision="mixed")`` finds it.
 
     Parameters

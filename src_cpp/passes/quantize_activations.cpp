@@ -82,7 +82,8 @@ struct Weights {
     for (std::size_t o = 0; o < channels; ++o) {
       const double size = std::fabs(static_cast<double>(element_of(*bias.constant, o)));
       const double least = size / (kLargestBias / 2 * static_cast<double>(source_scale));
-      scales[o] = static_cast<float>(std::max(static_cast<double>(scales[o]), least));
+      const double most = std::numeric_limits<float>::max();
+      scales[o] = static_cast<float>(std::min(std::max<double>(scales[o], least), most));
     }
   }
 
@@ -107,8 +108,9 @@ struct Weights {
     std::vector<std::int32_t> stored(channels);
     for (std::size_t o = 0; o < channels; ++o) {
       const float scale = scales[o] * source_scale;
-      const double steps =
-          static_cast<double>(element_of(*floats.constant, o)) / static_cast<double>(scale);
+      const auto value = static_cast<double>(element_of(*floats.constant, o));
+      // The product of two tiny scales may vanish.
+      const double steps = scale > 0 ? value / static_cast<double>(scale) : 0.0;
       stored[o] = static_cast<std::int32_t>(rounded(steps, -kLargestBias - 1, kLargestBias));
     }
     const auto bytes = std::make_shared<std::vector<std::uint8_t>>(channels * sizeof(std::int32_t));
@@ -184,25 +186,32 @@ class Regions {
       return "an input is a constant that is empty, or not finite";
     const Int8Scale* scale = scale_of(id);
     if (!moves && scale == nullptr) return without_scale(id);
-    if (moves && scale != nullptr && scale->scale / result.scale >= kSteepest)
+    if (scale != nullptr && scale->scale / result.scale >= kSteepest)
       return "the scale of the result is too small for that of an input";
     return {};
   }
 
-  std::string problem_of_weights(const ir::Node& node) const {
+  std::string problem_of_weights(const ir::Node& node, const Int8Scale& source,
+                                 const Int8Scale& result) const {
     const ir::Weights& kind = node.kind->weights;
-    if (kind.slot < 0) return {};
     const int id = input_of(node, kind.slot), bias = input_of(node, kind.bias);
     if (id < 0 || kind.out_axis < 0) return "its weights have no axis of output channels";
     const ir::Tensor& weights = graph_.tensor(id);
     if (const std::string problem = problem_of_floats(weights); !problem.empty())
       return "of its weights, " + problem;
-    if (bias < 0) return {};
-    const ir::Tensor& added = graph_.tensor(bias);
-    if (const std::string problem = problem_of_floats(added); !problem.empty())
-      return "of its bias, " + problem;
-    if (added.shape.elements() != weights.shape[kind.out_axis])
-      return "its bias has not one number for each channel";
+    Weights integers(weights, kind.out_axis);
+    if (bias >= 0) {
+      const ir::Tensor& added = graph_.tensor(bias);
+      if (const std::string problem = problem_of_floats(added); !problem.empty())
+        return "of its bias, " + problem;
+      if (added.shape.elements() != weights.shape[kind.out_axis])
+        return "its bias has not one number for each channel";
+      integers.make_room(added, source.scale);
+    }
+    const float largest = *std::max_element(integers.scales.begin(), integers.scales.end());
+    if (!(static_cast<double>(source.scale) * static_cast<double>(largest) <
+          static_cast<double>(kSteepest) * static_cast<double>(result.scale)))
+      return "the scale of the result is too small for the products";
     return {};
   }
 
@@ -221,7 +230,11 @@ class Regions {
           !problem.empty())
         return problem;
     }
-    if (std::string problem = problem_of_weights(node); !problem.empty()) return problem;
+    if (node.kind->weights.slot >= 0) {
+      const Int8Scale& source = *scale_of(node.inputs[uz(data.front())]);
+      if (std::string problem = problem_of_weights(node, source, *scale); !problem.empty())
+        return problem;
+    }
     adapted = {node.attrs, node.epilogue};
     if (form->adapt == nullptr) return {};
     // A graph of this node alone, whose tensors are int8 already.

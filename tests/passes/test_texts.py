@@ -1055,14 +1055,19 @@ def test_nodes_that_cannot_compute_with_int8_tell_why(old, new, reason):
         ("127, 0, 0.5]", "127, 0, nan]", "of its weights, they are not all finite"),
         ("const [1, 0.5]", "const [1, inf]", "of its bias, they are not all finite"),
         (" = const [1, 0.5]\ninputs %0", "\ninputs %0, %2", "of its bias, they are no constant fl"),
+        ("3/0.25/-128", "3/1e-10/-128", "the scale of the result is too small for that of an in"),
+        ("-127, 0, 0.5]", "-1e13, 0, 0.5]", "the scale of the result is too small for the product"),
         ("activation=relu", "activation=tanh", "its fused activation is not defined on integers"),
     ],
 )
 def test_products_that_cannot_compute_with_int8_tell_why(old, new, reason):
     plan = f"model=0,integers=0,{OF_INT8}"
-    assert old in ACTIVATIONS
+    assert old in ACTIVATIONS + plan
     text = after(
-        ACTIVATIONS.replace(old, new), "quantize_activations", precision="mixed", plan=plan
+        ACTIVATIONS.replace(old, new),
+        "quantize_activations",
+        precision="mixed",
+        plan=plan.replace(old, new),
     )
     assert f'declined node=0 "it computes with floats: {reason}' in text
     assert "conv2d(%0, %1, %2)" in text
