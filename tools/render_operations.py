@@ -78,13 +78,13 @@ WHILE is unrolled if its rounds can be counted while planning, from integers and
 constants and that no shape decides on, up to 4096 nodes and rounds and 64 MiB of weights that
 several rounds read; IF is replaced by the graph that its condition chooses, if this is known then.
 If it is not, and both graphs are small, kernels look at the condition ([Mixtures of
-experts](experts.md)). Otherwise the graphs have plans of their own. The states of a loop and the values of a branch stay
-on the device, and the host reads one bool: of a loop in each round, of a branch once. States must
-keep their shapes, and both graphs of a branch must give the same shapes. Where they do not, and if
-a graph has a node that needs the CPU, the runtime runs the loop or the branch, and the delegate the
-nodes of its graphs. A loop that never ends does not return, as in the runtime. If a body gives a
-state to another place than its own, the stock kernel overwrites states that it has not copied yet;
-on the device all states change at once, as the source model says.
+experts](experts.md)). Otherwise the graphs have plans of their own. The states of a loop and the
+values of a branch stay on the device, and the host reads one bool: of a loop in each round, of a
+branch once. States must keep their shapes, and both graphs of a branch must give the same shapes.
+Where they do not, and if a graph has a node that needs the CPU, the runtime runs the loop or the
+branch, and the delegate the nodes of its graphs. A loop that never ends does not return, as in the
+runtime. If a body gives a state to another place than its own, the stock kernel overwrites states
+that it has not copied yet; on the device all states change at once, as the source model says.
 
 A node may still stay on the CPU because of its parameters or ranks: `clgpu explain MODEL` gives the
 reason ([Nodes on the CPU](refusals.md)).

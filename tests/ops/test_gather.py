@@ -216,3 +216,25 @@ def test_embedding_lookup_of_blocks(block, rng, device):
         _scaled(table, lambda m: Blocks(m.constant(scales), block), "int4"), [ids], [wanted],
         device=device, precision="fp32", runtime="ai_edge_litert",
     )  # fmt: skip
+
+
+def test_tables_that_give_no_floats_are_refused(rng, device):
+    def refused(table, quantization, stored, reason):
+        check_refused(_scaled(table, lambda _: quantization, stored), reason, device=device)
+
+    table = rng.integers(-2, 2, (4, 8))
+    refused(table, Quantization(0.5, 1), "int8", "the table has zero points that are not 0")
+    columns = Quantization([0.5] * 8, [0] * 8, axis=1)
+    refused(table, columns, "int8", "the table has scales along axis 1")
+    odd = "the table has rows that do not begin at whole bytes"
+    refused(table[:, :7], Quantization(0.5), "int4", odd)
+    m = ModelMaker()
+    ids, one = m.input("ids", (2,), np.int32), Quantization(0.5)
+    unsigned = m.constant(np.zeros((4, 8), np.uint8), quantization=one)
+    m.output(m.op("EMBEDDING_LOOKUP", [ids, unsigned], (2, 8), dtype=np.float32))
+    check_refused(m.build(), "the table is uint8", device=device)
+    m = ModelMaker()
+    ids = m.input("ids", (2,), np.int32)
+    operands = [ids, m.int4_constant(table, one)]
+    m.output(m.op("EMBEDDING_LOOKUP", operands, (2, 8), dtype=np.int8, quantization=one))
+    check_refused(m.build(), "the table is int4", device=device)

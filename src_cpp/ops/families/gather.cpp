@@ -36,13 +36,12 @@ std::optional<Refusal> check_scaled(const tfl::TensorView& table) {
 }
 
 OrRefusal<Imported> import_lookup(const tfl::NodeView& node) {
-  CLGPU_REFUSE_TYPE(node.input(1), "the table", DType::kF32, DType::kF16, DType::kI64, DType::kI32,
-                    DType::kI16, DType::kI8, DType::kU8, DType::kBool, DType::kC64);
-  const bool scaled = node.input(1).is_quantized() && node.output(0).dtype() == DType::kF32;
-  if (scaled) CLGPU_REFUSE_TYPE(node.input(1), "the table", DType::kI8);
-  if (!scaled && node.input(1).is_narrow())
-    return Refusal{Why::kType, "the table", {}, tfl::type_name(node.input(1).tflite_type())};
-  if (auto refusal = scaled ? check_scaled(node.input(1)) : check_moved(node, 1)) return *refusal;
+  const tfl::TensorView table = node.input(1);
+  const bool scaled = table.is_quantized() && node.output(0).dtype() == DType::kF32;
+  if (scaled && !table.is_narrow()) CLGPU_REFUSE_TYPE(table, "the table", DType::kI8);
+  CLGPU_REFUSE_IF(!scaled && table.is_narrow(), Why::kType, "the table", {},
+                  tfl::type_name(table.tflite_type()), {"int8"});
+  if (auto refusal = scaled ? check_scaled(table) : check_moved(node, 1)) return *refusal;
   CLGPU_REFUSE_TYPE(node.input(0), "the tensor of indices", DType::kI32);
   CLGPU_REFUSE_IF(node.input(0).rank() != 1, Why::kRank, "the tensor of indices", {},
                   std::to_string(node.input(0).rank()), {"1"});
