@@ -36,14 +36,6 @@ def places(m: ModelMaker, condition: int, rank: int = 2) -> int:
     return m.op("WHERE", [condition], (-1, rank), dtype=np.int64)
 
 
-def alone() -> bytes:
-    m = ModelMaker()
-    x = m.op("ABS", [m.op("NEG", [m.input("x", SHAPE)], SHAPE)], SHAPE)
-    y = m.op("SUB", [m.op("NEG", [x], SHAPE), m.constant(np.float32(0))], SHAPE)
-    m.output(places(m, greater(m, m.op("ADD", [m.input("z", SHAPE), y], SHAPE), -1e9)))
-    return m.build()
-
-
 def last() -> bytes:
     m = ModelMaker()
     m.output(places(m, greater(m, m.op("ADD", [m.input("x", SHAPE)] * 2, SHAPE))))
@@ -124,13 +116,24 @@ def test_sizes_follow_from_what_the_device_computes(runtime, device, rng, name):
     assert_all_claimed(delegate)
 
 
-@pytest.mark.parametrize("options", [{"verify": 1}, {"verify": "first"}, {"profile": True},
-                                     {"memory_budget": 1 << 24}, {"warm_up": False}], ids=str)  # fmt: skip
+OPTIONS = (
+    {"verify": 1}, {"verify": "first"}, {"profile": True}, {"memory_budget": 1 << 24},
+    {"warm_up": False}, {"zero_copy": "off"},
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
 @pytest.mark.parametrize("name", ["read", "twice"])
 def test_stages_with_every_option(device, rng, name, options):
     delegate = clgpu_delegate.load(device=device, **options)
     compare(MODELS[name](), [{"x": positive(rng, n)} for n in COUNTS], delegate)
     assert_all_claimed(delegate)
+
+
+def test_stages_that_the_cost_model_divides(device, rng):
+    """It knows the cost of the first one only."""
+    delegate = clgpu_delegate.load(device=device, placement="auto")
+    compare(twice(), [{"x": positive(rng, n)} for n in COUNTS], delegate)
 
 
 @pytest.mark.parametrize("half_io", [False, True])
@@ -239,7 +242,10 @@ def uniques() -> bytes:
 def test_repeated_rows_are_computed_once(runtime, device, rng):
     delegate = clgpu_delegate.load(device=device)
     steps = [
-        {"x": rng.standard_normal((12, 3)).astype(np.float32), "ids": rng.integers(0, n, 9, np.int32)}
+        {
+            "x": rng.standard_normal((12, 3)).astype(np.float32),
+            "ids": rng.integers(0, n, 9, np.int32),
+        }
         for n in (1, 11, 4, 2)
     ]
     compare(uniques(), steps, delegate, runtime)
@@ -305,7 +311,7 @@ def test_shapes_of_inputs_may_change(runtime, device, rng):
     assert_all_claimed(delegate)
 
 
-def test_carried_tensors_exclude_stages(device, rng):
+def test_carried_tensors_exclude_stages(device):
     """All graphs of an interpreter need the same shape of a carried tensor."""
     m = ModelMaker()
     x, state = m.input("x", SHAPE), m.input("state", SHAPE)

@@ -54,6 +54,13 @@ def _constant_result(m: ModelMaker) -> int:
     return result
 
 
+def _boxes(m: ModelMaker) -> int:
+    """How many boxes stay is computed at run time."""
+    operands = [m.input("boxes", (5, 4)), m.input("scores", (5,)), m.input("most", (), np.int32)]
+    operands += [m.constant(np.float32(share)) for share in (0.5, 0)]
+    return m.op("NON_MAX_SUPPRESSION_V4", operands, [(3,), ()], dtype=[np.int32] * 2)[0]
+
+
 # Models of one node that stays on the CPU: the code, and a part of the hint; empty: it has none.
 ON_THE_CPU = {
     "a custom operation of TensorFlow": (
@@ -103,9 +110,7 @@ ON_THE_CPU = {
         "rescaling", "the same scale and zero point",
     ),
     "an operand at run time": (
-        node("NON_MAX_SUPPRESSION_V4", ((5, 4), F32), ((5,), F32), ((), I32), np.array(0.5, F32),
-             np.array(0, F32), to=[(3,), ()], dtype=[I32, I32]),
-        "run_time", "with fixed shapes"
+        _boxes, "run_time", "with fixed shapes"
     ),
     "a begin at run time": (
         node("SLICE", X, ((2,), I32), ints(-1, -1)), "run_time", "a SLICE with a constant size"

@@ -1,6 +1,7 @@
 #include "delegate/building/stage_tensors.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <string>
 #include <utility>
 

@@ -90,7 +90,7 @@ std::vector<kernel::Candidate> count(const NodeContext& node, const DeviceInfo& 
   const Sizes sizes = sizes_of(node, device);
   kernel::Launch total = launch_of("where_total", node, sizes);
   total.scratch_in(0).dst(0).i32(sizes.chunks).range({sizes.group}, {sizes.group});
-  return {{"sums",
+  return {{"chunk_counts",
            {count_chunks(node, sizes), total},
            {{sizes.chunks * static_cast<std::int64_t>(sizeof(std::int32_t))}}}};
 }

@@ -1,6 +1,7 @@
 #include "runtime/run/weights.hpp"
 
 #include <cstdint>
+#include <iterator>
 #include <string_view>
 #include <variant>
 
@@ -77,6 +78,8 @@ std::shared_ptr<cl::Memory> Weights::find(const std::string& key) const {
 
 void Weights::add(const std::string& key, const std::shared_ptr<cl::Memory>& memory) {
   const std::lock_guard<std::mutex> lock(mutex_);
+  for (auto entry = known_.begin(); entry != known_.end();)
+    entry = entry->second.expired() ? known_.erase(entry) : std::next(entry);
   known_[key] = memory;
 }
 
