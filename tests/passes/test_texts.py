@@ -812,7 +812,9 @@ def test_normalisation_gate_and_products_become_one_node():
 
 
 def test_products_of_one_normalisation_compute_it_each():
-    separate = NORMED.replace("outputs %7", "outputs %5, %6").replace("%7: float32[1, 1, 64] = ", "#")
+    separate = NORMED.replace("outputs %7", "outputs %5, %6").replace(
+        "%7: float32[1, 1, 64] = ", "#"
+    )
     text = after(separate, "fuse_products", **TENSOR_CORES)
     assert text.count("= fully_connected.fused(%0, ") == 2
     assert "%5: float32[1, 1, 64], %7: float32[1, 1, 128] =" in text
