@@ -89,6 +89,37 @@ def test_products_of_one_input_take_one_launch(model, x, device):
         assert launches(delegate) == launches(alone) - len(WIDTHS) + 1
 
 
+def test_different_kernels_take_one_launch(device):
+    m = ModelMaker()
+    x, table = m.input("x", (1, 2, 8)), m.input("table", (1, 1, 4))
+    cache, row = m.input("cache", (1, 6, 8)), m.input("row", (1, 1, 8))
+    start = m.constant(np.array([0, 2, 0], np.int32))
+    half = (1, 2, 4)
+    a, b = m.op("SPLIT", [m.constant(np.int32(2)), x], [half, half], dtype=np.float32, num_splits=2)
+    low = m.op("SUB", [m.op("MUL", [a, table], half), m.op("MUL", [b, table], half)], half)
+    high = m.op("ADD", [m.op("MUL", [b, table], half), m.op("MUL", [a, table], half)], half)
+    turned = m.op("CONCATENATION", [low, high], (1, 2, 8), axis=2)
+    updated = m.op("DYNAMIC_UPDATE_SLICE", [cache, row, start], (1, 6, 8))
+    # Results of a partition are no members.
+    m.output(m.op("SIN", [turned], (1, 2, 8)), m.op("SIN", [updated], (1, 6, 8)))
+    content = m.build()
+    delegate, interpreter = load(content, device=device, cache="off")
+    alone, single = load(content, device=device, cache="off", chain="off")
+    rng = np.random.default_rng(5)
+    values = [rng.standard_normal(d["shape"]).astype(np.float32)
+              for d in interpreter.get_input_details()]  # fmt: skip
+    for one in (interpreter, single):
+        for detail, value in zip(one.get_input_details(), values):
+            one.set_tensor(detail["index"], value)
+        one.invoke()
+    for got, expected in zip(interpreter.get_output_details(), single.get_output_details()):
+        np.testing.assert_array_equal(
+            interpreter.get_tensor(got["index"]), single.get_tensor(expected["index"])
+        )
+    assert of(delegate) == {"partition": 0, "kernels": 1, "launches": 2}
+    assert of(alone)["kernels"] == 0
+
+
 def test_many_inferences_and_moved_tensors_give_the_same(model, device):
     delegate, interpreter = load(model, device=device)
     _, single = load(model, device=device, chain="off")

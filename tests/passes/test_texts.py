@@ -282,6 +282,37 @@ def test_what_is_not_quite_a_rotation_stays(old, new):
     assert_stays(ROTATION.replace(old, new), "fuse_rotation")
 
 
+TURNED = ROTATION.replace("inputs %0, %1, %2\n", "inputs %0, %1, %2, %15, %16\n").replace(
+    "outputs %14",
+    "%17: float32[1, 9, 2, 4] = dynamic_update_slice(%15, %14, %16) "
+    "op=DYNAMIC_UPDATE_SLICE node=9\noutputs %17",
+)
+TURNED = "%15: float32[1, 9, 2, 4]\n%16: int32[4]\n" + TURNED
+
+
+def test_turned_halves_are_written_to_a_cache_by_the_same_node():
+    text = after(TURNED, "fuse_rotation")
+    assert "= rotate.update(%15, %0, %16, %1, %2) op=DYNAMIC_UPDATE_SLICE node=9" in text
+    assert "step fuse_rotation applied node=8 into=9" in text
+    assert "= rotate(" not in text
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("outputs %17", "outputs %14, %17"),  # others read them
+        # The cache is turned, not its update.
+        ("dynamic_update_slice(%15, %14, %16)", "dynamic_update_slice(%14, %15, %16)"),
+        ("[1, 9, 2, 4]", "[1, 9, 2, 6]"),  # a part of each row of the cache
+    ],
+)
+def test_turned_halves_stay_apart_from_another_update(old, new):
+    assert old in TURNED
+    text = after(TURNED.replace(old, new), "fuse_rotation")
+    assert "= rotate(%0, %1, %2)" in text
+    assert "= dynamic_update_slice(" in text
+
+
 # fuse_attention
 
 ATTENTION = """
@@ -810,7 +841,9 @@ def test_normalisation_gate_and_products_become_one_node():
 
 
 def test_products_of_one_normalisation_compute_it_each():
-    separate = NORMED.replace("outputs %7", "outputs %5, %6").replace("%7: float32[1, 1, 64] = ", "#")
+    separate = NORMED.replace("outputs %7", "outputs %5, %6").replace(
+        "%7: float32[1, 1, 64] = ", "#"
+    )
     text = after(separate, "fuse_products", **TENSOR_CORES)
     assert text.count("= fully_connected.fused(%0, ") == 2
     assert "%5: float32[1, 1, 64], %7: float32[1, 1, 128] =" in text

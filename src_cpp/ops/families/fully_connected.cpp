@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "ir/fields.hpp"
+#include "ops/families/fully_connected_fused.hpp"
 #include "ops/families/quantize_rows.hpp"
 #include "ops/products/tensor_gemm.hpp"
 #include "ops/shared/sharing.hpp"
@@ -437,7 +438,12 @@ std::vector<kernel::Candidate> warps(const NodeContext& node, const Products& si
 
 }  // namespace fully_connected
 
-extern const Family kFusedFullyConnectedFamily;
+const Family kFusedFullyConnectedFamily = [] {
+  Family family = fused_family();
+  family.name = "fully_connected";
+  return family;
+}();
+
 extern const Family kFullyConnectedFamily;
 const Family kFullyConnectedFamily = [] {
   Family family;

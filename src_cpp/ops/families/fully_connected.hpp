@@ -39,4 +39,7 @@ struct Fusion {
 std::vector<kernel::Candidate> warps(const NodeContext& node, const Products& size,
                                      const DeviceInfo& device, const Fusion& fusion = {});
 
+/// The variant of fused nodes, without its name.
+Family fused_family();
+
 }  // namespace clgpu::ops::fully_connected

@@ -181,9 +181,8 @@ std::optional<ir::Node> fused_product(const ir::Graph& graph, const ProductParts
   return node;
 }
 
-const Family kFusedFullyConnectedFamily = [] {
+Family fully_connected::fused_family() {
   Family family;
-  family.name = "fully_connected";
   family.variant = "fused";
   family.bundled = true;
   family.attrs = ir::attrs_type<FusedAttrs>();
@@ -200,6 +199,6 @@ const Family kFusedFullyConnectedFamily = [] {
   family.work_kind = WorkKind::kProduct;
   family.fuses = {&kFullyConnectedFamily, &kCompositeFamily, &kBinaryFamily};
   return family;
-}();
+}
 
 }  // namespace clgpu::ops
