@@ -48,6 +48,7 @@ _HELD_BACK = 1 / 3  # of the samples
 _ALONE_SAMPLES = 4  # that measure a group alone
 _ALONE_SHARE = 0.5  # of the budget
 _FLOATS_SHARE = 0.5  # of the budget: the rest is left to integers
+_FAR = 30  # times the bound: with a larger error of all integers, no budget is left to some
 _OBSERVERS = ("minmax", "percentile")  # of the ranges that int8 stands for
 _MARGIN = 0.8  # of the bound: samples that the search has not seen may have larger errors
 _HELD_MARGIN = 0.9  # the same of those that are held back, since others may have larger ones yet
@@ -196,12 +197,14 @@ class _Search:
             rounded = self._tried("tf32", self._alone)
             changes += [*half, *([] if rounded is None else self._rounded(floats, rounded))]
         saves_time, end = subject.prefer == "time", self._end
-        if saves_time:
+        with_integers = saves_time and self._integers_may_hold()
+        if with_integers:
             self._end -= (1 - _FLOATS_SHARE) * (end - time.monotonic())
         self._spend(self._saving(changes))
         self._end = end
         if saves_time:
             self._spend_sums()
+        if with_integers:
             self._spend_integers()
         return self._settle(device, [*self._base, *self._best])
 
@@ -429,6 +432,13 @@ class _Search:
         if seconds[best] * _ALIKE >= seconds[0]:
             best = 0
         return wholes[best], bases[best]
+
+    def _integers_may_hold(self) -> bool:
+        """Whether some nodes may compute with int8 within the bound: all together come near it."""
+        every: _Whole | None = None
+        with self._interruptible():
+            every = self._every_integer()
+        return every is not None and every.error <= _FAR * self._subject.max_error
 
     def _every_integer(self) -> _Whole | None:
         """The base with all integers, with the first observer of ranges that holds the bound.

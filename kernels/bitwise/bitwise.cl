@@ -23,6 +23,6 @@ __kernel void bitwise_elementwise(__global const T *a, __global const T *b, __gl
 #elif OP == 2
   dst[i] = y < 0 || y >= (int)sizeof(T) * 8 ? (T)0 : (T)(x << y);
 #else
-  dst[i] = (T)(x >> clamp(y, 0, (int)sizeof(T) * 8 - 1));
+  dst[i] = (T)(x >> clamp((int)y, 0, (int)sizeof(T) * 8 - 1));
 #endif
 }

@@ -59,9 +59,9 @@ __kernel void stablehlo_scatter_combine(__global const SRC_T *src, __global cons
     __global const int *place = places + 7 * k;
     int from = place[6];
     bool is_inside = true;
-    for (int axis = 0; axis < 6; ++axis) {
+    for (int axis = 0; axis < 6 && is_inside; ++axis) {
       const int w = at[axis] - place[axis];
-      is_inside = is_inside && w >= 0 && w < TABLE(1, axis);
+      is_inside = w >= 0 && w < TABLE(1, axis);
       from += w * TABLE(2, axis);
     }
     if (is_inside) {

@@ -257,6 +257,7 @@ std::vector<std::string> arguments_of(const Member& member) {
 
 std::string Bodies::key_of(const Launch& launch) {
   std::string key = launch.file + '\n' + launch.entry + '\n' + (launch.predicated ? "?\n" : "");
+  if (launch.has_more_types) key += "types\n";
   for (const auto& [name, value] : launch.macros) key += name + '=' + value + '\n';
   for (const std::size_t items : launch.local) key += std::to_string(items) + ' ';
   return key;

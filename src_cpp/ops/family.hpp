@@ -208,6 +208,8 @@ struct Family : ir::OpKind {
   /// What the runtimes' kernels do wrong with a node ("multiply all sums by 0"), so that
   /// verification cannot compare with them. Empty if they are right; null: they always are.
   std::string (*stock_mistake)(const NodeContext&) = nullptr;
+  /// Such a mistake writes to memory that is not theirs, so these kernels must not run at all.
+  bool stock_overruns = false;
 
   /// Beside the kinds with OpKind::weights: its kernels read int8 weights of floats as the floats
   /// they represent, where the runtimes' kernels round the activations to int8.

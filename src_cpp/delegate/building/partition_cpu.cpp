@@ -7,6 +7,7 @@
 #include "base/utf8.hpp"
 #include "delegate/building/partition.hpp"
 #include "delegate/int_array.hpp"
+#include "ops/family.hpp"
 #include "tfl/node_view.hpp"
 
 namespace clgpu::delegate {
@@ -96,6 +97,11 @@ Shadow& Partition::shadow(const TfLiteContext& context) {
 }
 
 bool Partition::leave_to_cpu(const TfLiteContext& context, const std::string& reason) {
+  const auto overruns = [&](const ir::Node& node) {
+    const ops::Family& family = ops::family_of(node);
+    return family.stock_overruns && !family.stock_mistake({*original_, node}).empty();
+  };
+  if (std::any_of(original_->nodes.begin(), original_->nodes.end(), overruns)) return false;
   try {
     shadow(context).prepare();
   } catch (const ShadowError&) {

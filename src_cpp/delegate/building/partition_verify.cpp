@@ -208,6 +208,7 @@ Comparison Partition::comparison() const {
           trust_->verdict.level,
           session_->mixed.plan.get(),
           session_->model_outputs,
+          *original_,
           graph_,
           cpu_};
 }

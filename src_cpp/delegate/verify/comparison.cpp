@@ -34,12 +34,17 @@ std::optional<double> Comparison::bound_of(const passes::PrecisionPlan& mixed,
 
 // The runtimes' kernels compute some functions of bfloat16 in bfloat16, step by step.
 Tolerance Comparison::tolerance(bool of_node) const {
+  const Tolerance due = tolerance_of(precision_, options_.half_weights, level_, of_node, named_);
   const bool has_bfloats =
-      std::any_of(graph_.tensors.begin(), graph_.tensors.end(),
-                  [](const ir::Tensor& tensor) { return tensor.dtype == DType::kBF16; });
-  if (has_bfloats)
-    return tolerance_of(passes::Precision::kFp16, false, Level::kAsAsked, of_node, std::nullopt);
-  return tolerance_of(precision_, options_.half_weights, level_, of_node, named_);
+      std::any_of(graph_.nodes.begin(), graph_.nodes.end(), [&](const ir::Node& node) {
+        return std::any_of(node.outputs.begin(), node.outputs.end(), [&](int id) {
+          return graph_.tensor(id).dtype == DType::kBF16 && !graph_.tensor(id).is_constant();
+        });
+      });
+  if (!has_bfloats) return due;
+  const Tolerance rough =
+      tolerance_of(passes::Precision::kFp16, false, Level::kAsAsked, of_node, std::nullopt);
+  return rough.relative_l2 > due.relative_l2 ? rough : due;
 }
 
 // Whether an output that holds indices refers to elements as large as the right ones.
@@ -66,7 +71,7 @@ bool Comparison::is_tie(int tensor, const void* got, double slack) const {
 Finding Comparison::compare(const TfLiteContext& context) const {
   const Tolerance allowed = tolerance(false);
   Finding finding;
-  finding.lenient = has_quantized(graph_);
+  finding.lenient = has_quantized(model_);
   for (const int id : graph_.outputs) {
     const ir::Tensor& tensor = graph_.tensor(id);
     if (tensor.state >= 0) continue;  // later inferences show whether it is right

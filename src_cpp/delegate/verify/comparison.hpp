@@ -28,15 +28,18 @@ using RunAlone = std::function<runtime::Alone(const ir::Graph&, std::size_t posi
 class Comparison {
  public:
   /// `mixed`: with the option precision="mixed", its plan; null: there is none. `model_outputs`:
-  /// TFLite's ids; the bound of a plan is theirs.
+  /// TFLite's ids; the bound of a plan is theirs. `model`: the graph before all passes, with the
+  /// integers that the model has itself.
   Comparison(const Options& options, Level level, const passes::PrecisionPlan* mixed,
-             const std::set<int>& model_outputs, const ir::Graph& graph, const Standby& cpu)
+             const std::set<int>& model_outputs, const ir::Graph& model, const ir::Graph& graph,
+             const Standby& cpu)
       : options_(options),
         precision_(options.precision == passes::Precision::kMixed && mixed == nullptr
                        ? passes::Precision::kFp32
                        : options.precision),
         level_(level),
         named_(mixed == nullptr ? std::nullopt : bound_of(*mixed, model_outputs, graph)),
+        model_(model),
         graph_(graph),
         cpu_(cpu) {}
 
@@ -63,6 +66,7 @@ class Comparison {
   const passes::Precision precision_;
   const Level level_;
   const std::optional<double> named_;
+  const ir::Graph& model_;
   const ir::Graph& graph_;
   const Standby& cpu_;
 };

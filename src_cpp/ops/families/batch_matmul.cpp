@@ -92,6 +92,12 @@ ir::Shapes infer(const NodeContext& node) {
     throw ShapeError("x " + x.str() + (attrs.adj_x ? " (transposed)" : "") + " and y " + y.str() +
                      (attrs.adj_y ? " (transposed)" : "") + " differ in the axis summed over");
   }
+  const auto& scales = node.input(kY).quantization;
+  const int columns = y.back(attrs.adj_y ? 1 : 0);
+  if (scales != nullptr && scales->per_axis() && scales->block == 0 &&
+      scales->scales.size() != uz(columns))
+    throw ShapeError("y " + y.str() + " has " + std::to_string(scales->scales.size()) +
+                     " scales for its columns");
   std::vector<int> dims = broadcast(batch_shape(x), batch_shape(y)).dims();
   dims.push_back(x.back(attrs.adj_x ? 0 : 1));
   dims.push_back(y.back(attrs.adj_y ? 1 : 0));

@@ -177,6 +177,7 @@ const Family kSvdfFamily = [] {
   family.widens_weights = true;
   family.flops = flops;
   family.stock_mistake = stock_mistake;
+  family.stock_overruns = true;
   return family;
 }();
 

@@ -98,12 +98,16 @@ kernel::Scratch bfloat_table(Activation activation) {
     if (x > 16.619047164916992188F) return 1.0F;
     return x < -9.0F ? std::exp(x) : 1.0F / (1.0F + std::exp(-x));
   };
-  std::vector<std::uint16_t> table(1U << 16);
-  for (std::size_t i = 0; i < table.size(); ++i) {
-    const float x = bfloat_to_float(static_cast<std::uint16_t>(i));
-    table[i] = float_to_bfloat(activation == Activation::kTanh ? std::tanh(x) : logistic(x));
-  }
-  return kernel::table(table);
+  const auto table_of = [](auto function) {
+    std::vector<std::uint16_t> table(1U << 16);
+    for (std::size_t i = 0; i < table.size(); ++i)
+      table[i] = float_to_bfloat(function(bfloat_to_float(static_cast<std::uint16_t>(i))));
+    return kernel::table(table);
+  };
+  // Candidates are made often; they share the constants.
+  static const kernel::Scratch kTanhs = table_of([](float x) { return std::tanh(x); });
+  static const kernel::Scratch kLogistics = table_of(logistic);
+  return activation == Activation::kTanh ? kTanhs : kLogistics;
 }
 
 bool has_bfloat_table(const NodeContext& node) {
@@ -111,6 +115,7 @@ bool has_bfloat_table(const NodeContext& node) {
   return node.input(0).dtype == DType::kBF16 &&
          (activation == Activation::kTanh || activation == Activation::kSigmoid);
 }
+
 /// A table of 256 results, of the functions that have one with any zero point.
 std::string adapt(const ir::Graph& graph, ir::Node& node) {
   UnaryAttrs attrs = static_cast<const UnaryAttrs&>(*node.attrs);

@@ -38,7 +38,9 @@ void set_operands(kernel::Launch& launch, const NodeContext& node) {
   launch.type("Q_T", node.input(kQ).storage).type("K_T", node.input(kK).storage);
   launch.type("V_T", node.input(kV).storage);
   launch.type("MASK_T", masked ? node.input(kMask).storage : DType::kF32);
-  launch.macro("HALF_MASK", masked && node.input(kMask).storage == DType::kF16 ? 1 : 0);
+  // -FLT_MAX is -infinity in both floats of 16 bits.
+  const bool rounded = masked && size_of(node.input(kMask).storage) == 2;
+  launch.macro("HALF_MASK", rounded ? 1 : 0);
   launch.src(kQ).src(kK).src(kV);
   if (masked) launch.src(kMask);
 }
