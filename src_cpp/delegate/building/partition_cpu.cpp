@@ -1,5 +1,6 @@
 // A partition that the CPU's kernels compute: verification found it wrong on the device, or no
 // kernel of ours takes its shapes.
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
