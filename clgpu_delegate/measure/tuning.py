@@ -255,8 +255,8 @@ def tune(
     With ``max_error``: which tensors are stored as half, which weights as int8, which products have
     factors rounded to TF32, and which nodes compute with int8, so that the error of the outputs
     stays within a bound. Each node is measured alone in the lower precision, then those that gain
-    most for their error together, as a whole. The plan is measured on samples that the search has not seen, and goes into the cache,
-    where ``load(precision="mixed")`` finds it.
+    most for their error together, as a whole. The plan is measured on samples that the search has
+    not seen, and goes into the cache, where ``load(precision="mixed")`` finds it.
 
     Parameters
     ----------
