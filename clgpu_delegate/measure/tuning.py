@@ -256,8 +256,7 @@ def tune(
     products have factors rounded to TF32, and which nodes compute with int8, so that the error of
     the outputs stays within a bound. Each node is measured alone in the lower precision, then those
     that gain most for their error together, as a whole. The plan is measured on samples that the
-    search has not seen, and goes into the cache,
-    where ``load(precision="mixed")`` finds it.
+    search has not seen, and goes into the cache, where ``load(precision="mixed")`` finds it.
 
     Parameters
     ----------
