@@ -75,7 +75,7 @@ ON_THE_CPU = {
         "type", "complex64",
     ),
     "a type without kernels": (
-        node("RESHAPE", ((4,), np.uint32), ints(2, 2), dtype=np.uint32), "type", "CAST to float32"
+        node("RESHAPE", ((4,), np.uint64), ints(2, 2), dtype=np.uint64), "type", "CAST to float32"
     ),
     "halves": (
         node("CUMSUM", ((2, 4), np.float16), ints(0)), "type", "input to float32 with a DEQUANTIZE"
