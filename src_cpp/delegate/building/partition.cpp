@@ -425,6 +425,10 @@ void Partition::settle_shapes(TfLiteContext& context, bool changed, std::string 
       if (!leave_to_cpu_or_later(context, error.what())) throw;
     } catch (const plan::NoCandidate& error) {
       if (!leave_to_cpu(context, error.what())) throw;
+    } catch (const plan::BudgetError& error) {
+      if (!leave_stage_to_cpu(context, error.what())) throw;
+    } catch (const OptionError&) {
+      throw;
     } catch (const InternalError&) {
       throw;
     } catch (const Error& error) {
@@ -472,6 +476,8 @@ void Partition::take_awaited(TfLiteContext& context) {
   std::string problem;
   try {
     changed = take_numbers(context) || changed;
+  } catch (const OptionError&) {
+    throw;
   } catch (const InternalError&) {
     throw;
   } catch (const Error& error) {
