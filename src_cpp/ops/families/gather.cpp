@@ -95,12 +95,11 @@ ir::Shapes infer(const NodeContext& node) {
 void push_part(kernel::Candidate& candidate, kernel::Launch& launch, const NodeContext& node) {
   const int first = node.attrs<GatherAttrs>().first;
   launch.macro("PART", first < 0 ? 0 : node.has_input(kBefore) ? 2 : 1);
-  if (first >= 0) launch.i32(first);
-  if (node.has_input(kBefore)) {
-    launch.src(kBefore);
-    candidate.in_place = {kBefore};
-  }
-  candidate.launches.push_back(launch);
+  if (first < 0) return;
+  launch.i32(first);
+  if (!node.has_input(kBefore)) return;
+  launch.src(kBefore);
+  candidate.in_place = {kBefore};
 }
 
 std::vector<kernel::Candidate> scaled(const NodeContext& node) {
@@ -115,6 +114,7 @@ std::vector<kernel::Candidate> scaled(const NodeContext& node) {
   launch.i32(q.block > 0 ? q.block : q.per_axis() ? inner : table.shape.elements());
   launch.range({uz(n)}, {kElementwiseGroup});
   push_part(candidate, launch, node);
+  candidate.launches.push_back(launch);
   return {candidate};
 }
 
@@ -128,15 +128,19 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   const MoveUnit unit = move_unit(src.storage, dst.storage, inner);
   const std::int64_t n = dst.shape.elements() / unit.elements;
 
-  kernel::Launch launch("gather/gather.cl", "gather_rows");
+  kernel::Candidate candidate{"rows", {}, {}};
+  const bool part = attrs.first >= 0;
+  kernel::Launch launch = part ? kernel::Launch("gather/part.cl", "gather_part")
+                               : kernel::Launch("gather/gather.cl", "gather_rows");
   launch.macro("SRC_T", unit.src_type).macro("DST_T", unit.dst_type);
   launch.type("INDEX_T", indices.storage);
   launch.src(attrs.table).src(1 - attrs.table).dst(0).i32(n);
-  launch.i32(src.shape.elements(attrs.batch_dims, attrs.axis)).i32(src.shape[attrs.axis]);
-  launch.i32(indices.shape.elements(attrs.batch_dims, indices.shape.rank()));
+  if (!part) launch.i32(src.shape.elements(attrs.batch_dims, attrs.axis));
+  launch.i32(src.shape[attrs.axis]);
+  if (!part) launch.i32(indices.shape.elements(attrs.batch_dims, indices.shape.rank()));
   launch.i32(inner / unit.elements).range({uz(n)}, {kElementwiseGroup});
-  kernel::Candidate candidate{"rows", {}, {}};
-  push_part(candidate, launch, node);
+  if (part) push_part(candidate, launch, node);
+  candidate.launches.push_back(launch);
   return {candidate};
 }
 
