@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "ir/fields.hpp"
-#include "ops/families/fully_connected_fused.hpp"
 #include "ops/families/quantize_rows.hpp"
 #include "ops/products/tensor_gemm.hpp"
 #include "ops/shared/sharing.hpp"
@@ -438,6 +437,7 @@ std::vector<kernel::Candidate> warps(const NodeContext& node, const Products& si
 
 }  // namespace fully_connected
 
+extern const Family kFusedFullyConnectedFamily;
 const Family kFusedFullyConnectedFamily = [] {
   Family family = fused_family();
   family.name = "fully_connected";
