@@ -187,6 +187,8 @@ struct PipelineOptions {
   bool products = true;  ///< of fuse_products
   DynamicRange dynamic_range = DynamicRange::kDequantize;
   Experts experts = Experts::kSparse;
+  /// False: branches of IF stay graphs of their own, so that only what runs needs device memory.
+  bool inlines_branches = true;
 };
 
 /// One of the above.

@@ -25,7 +25,12 @@ const std::vector<Pass>& pipeline() {
   using D = DeviceInfo;
   static const std::vector<Pass> passes = {
       {"inline_branches",
-       [](G& graph, const O& o, const D&) { inline_branches(graph, o.experts); }},
+       [](G& graph, const O& o, const D&) {
+         if (!o.inlines_branches)
+           return ir::skipped(graph, "inline_branches",
+                              "with a memory budget, only the graph that runs takes memory");
+         inline_branches(graph, o.experts);
+       }},
       {"allow_tf32",
        [](G& graph, const O& o, const D&) {
          if (o.precision == Precision::kMixed && o.plan != nullptr) allow_tf32(graph, *o.plan);

@@ -214,6 +214,13 @@ def test_the_host_chooses_where_experts_are_dense(runtime, device, rng):
     assert steps(found, "skip_experts") == []
 
 
+def test_only_the_graph_that_runs_takes_memory_of_a_budget(runtime, device, rng):
+    inputs = [(np.bool_(c), floats(rng)) for c in (True, False)]
+    found = compare(runtime, device, expert_and_zeros(rng), inputs, memory_budget="16 MiB")
+    reason = "with a memory budget, only the graph that runs takes memory"
+    assert steps(found, "inline_branches") == [("skipped", reason)]
+
+
 @pytest.mark.parametrize("nodes", [32, 33])
 def test_large_graphs_are_left_to_the_host(runtime, device, rng, nodes):
     m = ModelMaker()

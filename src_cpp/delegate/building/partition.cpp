@@ -132,6 +132,7 @@ ir::Graph Partition::pass(ir::Graph graph, Level level) const {
   wanted.products = fuses_products(options.plan.engines);
   wanted.dynamic_range = options.dynamic_range;
   wanted.experts = options.experts;
+  wanted.inlines_branches = options.plan.memory_budget == 0;
   if (!fp32) {
     wanted.precision = options.precision;
     wanted.half_io = options.half_io;
