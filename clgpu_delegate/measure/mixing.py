@@ -847,7 +847,7 @@ class _Ids(NamedTuple):
 
 
 def _united(changes: Iterable[Change]) -> _Ids:
-    ids = _Ids(set(), set(), set(), set(), set())
+    ids = _Ids(set(), set(), set(), set(), set(), set())
     for change in changes:
         ids.of(change.kind).update(change.ids)
     ids.half.difference_update(ids.bfloat)  # a part of a group in half may hold the bound, too
