@@ -93,13 +93,13 @@ Partition::Partition(std::shared_ptr<State> state, std::shared_ptr<Session> sess
       meters_(meters_of<Meter>(std::move(extract.measured))),
       stages_(std::move(stages)),
       stage_of_(stage_of),
+      carriers_(session_->carriers != nullptr || !awaits()
+                    ? session_->carriers
+                    : std::make_shared<Carriers>(state_->target, std::vector<std::string>())),
       original_(std::make_shared<const ir::Graph>(model_)),
       nodes_(std::move(nodes)),
       contents_(contents_of(*original_, nodes_.size())),
-      index_(index),
-      carriers_(session_->carriers != nullptr || !awaits()
-                    ? session_->carriers
-                    : std::make_shared<Carriers>(state_->target, std::vector<std::string>())) {
+      index_(index) {
   if (stages_ != nullptr) {
     for (const int id : model_.inputs) lent_in_.push_back(model_.tensor(id).tflite_id);
     for (const int id : model_.outputs) lent_out_.push_back(model_.tensor(id).tflite_id);
@@ -380,7 +380,11 @@ std::string Partition::find_type_problem(const TfLiteContext& context) const {
 }
 
 void Partition::prepare(TfLiteContext& context) {
-  if (executor_ != nullptr) executor_->forget_tensors();  // the runtime allocates anew after this
+  // The runtime allocates anew after this.
+  if (executor_ != nullptr) executor_->forget_tensors();
+  for (const Meter& meter : meters_) {
+    if (meter.executor != nullptr) meter.executor->forget_tensors();
+  }
   // Shapes that were left to the CPU are tried again: missing memory may be free now. The same
   // holds for all shapes after a problem, whatever was known of them.
   bool changed =
@@ -451,10 +455,8 @@ bool Partition::take_shapes(const TfLiteContext& context) {
 
 void Partition::take_awaited(TfLiteContext& context) {
   bool changed = stale_ || (executor_ == nullptr && !is_on_cpu());
-  if (stage_of_ >= 0 && take_shapes(context)) {
-    take_inputs(graph_);
-    changed = true;
-  }
+  // build() gives graph_ the new shapes: the old plan may be kept with the old ones.
+  if (stage_of_ >= 0 && take_shapes(context)) changed = true;
   for (const int id : awaited_) {
     const TfLiteTensor& tensor = context.tensors[id];
     if (tensor.data == nullptr && tensor.bytes != 0)
