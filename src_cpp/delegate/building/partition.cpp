@@ -208,7 +208,8 @@ void Partition::rebuild(std::int64_t budget) {
   held = 0;
   const Level level = trust_ == nullptr ? Level::kAsAsked : trust_->verdict.level;
   const bool lasts = !awaits() && ++builds_ <= kFewBuilds;
-  Built built = state_->build(graph_, budget, session_->pool, level, lasts, carriers_.get());
+  Built built = state_->build(graph_, budget, session_->pool, level, lasts, carriers_.get(),
+                              [this] { return drop_aside(); });
   published_ = std::move(built.graph);
   executor_ = std::move(built.executor);
   held = executor_->plan().peak_bytes;
@@ -577,8 +578,10 @@ void Partition::run(TfLiteContext& context, Loan* loan) {
     run_once(context, loan);
   } catch (const cl::OpenCLError& error) {
     if (!error.out_of_memory() || !executor_->plan().repeats) throw;
-    // Some devices report only now that they lack the memory they have allocated.
-    rebuild(std::max<std::int64_t>(executor_->plan().peak_bytes / 10 * 7, 1));
+    // Some devices report only now that they lack the memory they have allocated. If other plans
+    // had some of it, there is enough for the same plan.
+    const std::int64_t less = std::max<std::int64_t>(executor_->plan().peak_bytes / 10 * 7, 1);
+    rebuild(drop_aside() ? allowance() : less);
     publish();
     run_once(context, loan);
   }
