@@ -117,7 +117,7 @@ def test_sizes_follow_from_what_the_device_computes(runtime, device, rng, name):
 
 
 OPTIONS = (
-    {"verify": 1}, {"verify": "first"}, {"profile": True}, {"memory_budget": 1 << 24},
+    {"verify": 1}, {"verify": "first"}, {"profile": True},
     {"warm_up": False}, {"zero_copy": "off"},
 )  # fmt: skip
 
@@ -391,6 +391,41 @@ def test_carried_tensors_exclude_stages(device):
     assert why == {"WHERE": "the size of its result is computed at run time"}
 
 
+def test_a_memory_budget_excludes_stages(device, rng):
+    """How much of it a stage needs is unknown before an inference."""
+    delegate = clgpu_delegate.load(device=device, memory_budget=1 << 24)
+    compare(read(), [{"x": positive(rng, n)} for n in COUNTS], delegate)
+    why = {n.op: n.reason for n in delegate.explain().nodes if not n.claimed}
+    assert why["WHERE"] == "the size of its result is computed at run time"
+    assert {part.stage_of for part in delegate.explain().partitions} == {None}
+
+
+def given_mask() -> bytes:
+    """Elements of a result, where an input is not 0."""
+    m = ModelMaker()
+    x = m.op("NEG", [m.op("ADD", [m.input("x", SHAPE)] * 2, SHAPE)], SHAPE)
+    found = places(m, m.input("p", SHAPE, np.int32))
+    m.output(m.op("GATHER_ND", [x, found], (-1,), dtype=np.float32), m.op("EXP", [x], SHAPE))
+    return m.build()
+
+
+def test_what_does_not_depend_on_a_number_is_not_planned_with_it(runtime, device, rng):
+    delegate = clgpu_delegate.load(device=device)
+
+    def given(count: int) -> dict[str, Array]:
+        return {"x": positive(rng, 5), "p": positive(rng, count).clip(0).astype(np.int32)}
+
+    interpreter = compare(given_mask(), [given(n) for n in COUNTS], delegate, runtime)
+    assert_all_claimed(delegate)
+    plan = delegate.explain()
+    assert [part.stage_of for part in plan.partitions] == [None, 0]
+    first = {plan.nodes[node].op for node in plan.partitions[0].nodes}
+    assert first == {"ADD", "NEG", "EXP"}
+    answers(interpreter, given(0))
+    (note,) = [note for note in delegate.explain().notes if "the CPU's kernels" in note]
+    assert note.startswith("partition 1 ")
+
+
 def test_carried_tensors_leave_computed_shapes_to_the_cpu(device):
     m = ModelMaker()
     x, state = m.input("x", SHAPE), m.input("state", SHAPE)
@@ -410,6 +445,7 @@ def test_stages_are_reported(device, rng):
     compare(read(), [{"x": positive(rng, 5)}], delegate)
     plan = delegate.explain()
     assert [part.stage_of for part in plan.partitions] == [None, 0]
+    assert plan.partition_count == 1
     assert "1 partition in 2 stages" in plan.summary()
     assert "partition 1, a later stage of partition 0: takes" in str(plan)
     assert {"lent"} < {border.road for part in plan.partitions for border in part.inputs}
@@ -518,7 +554,7 @@ def test_a_kept_plan_may_be_built_again(library, runtime):  # noqa: F811
 
 
 CROWDED = (
-    KEPT.split("injected = 0")[0]
+    KEPT.split("injected = 0", maxsplit=1)[0]
     + """
 injected = 0
 for after in range(32):

@@ -229,7 +229,6 @@ std::int64_t Partition::allowance() const {
   if (left == 0) return 0;
   if (const auto share = session_->share.find(index_); share != session_->share.end())
     return share->second;
-  if (stages_ != nullptr) left -= stages_->bytes();
   for (const auto& [partition, bytes] : session_->held) {
     if (partition != index_) left -= bytes;  // freeing ours makes room
   }
