@@ -145,7 +145,7 @@ class Comparison(Shown):
             "arithmetic": explanation.arithmetic,
             "claimed": explanation.claimed,
             "total": explanation.total,
-            "partitions": len(explanation.partitions),
+            "partitions": explanation.partition_count,
             "placement": details["placement"],
             "verification": details.get("verification"),
             "outputs": [
@@ -156,7 +156,7 @@ class Comparison(Shown):
 
     def __rich__(self) -> Group:
         plan = self.explanation
-        partitions = len(plan.partitions)
+        partitions = plan.partition_count
         table = Table(head=False)
         table.add_column()
         table.add_column(fold=True)

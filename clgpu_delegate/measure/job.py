@@ -145,7 +145,7 @@ def _measured(job: Job) -> tuple[dict[str, Any], list[inference.Array]]:
             "choice": explanation.to_dict()["placement"]["choice"],
             "claimed": explanation.claimed,
             "total": explanation.total,
-            "partitions": len(explanation.partitions),
+            "partitions": explanation.partition_count,
             "quantized": explanation.is_quantized,
             "undone": bool(explanation.partitions) and stats["invokes"] == 0,
         }

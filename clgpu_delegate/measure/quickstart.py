@@ -108,7 +108,7 @@ class Quickstart(Shown):
         ]
         if node.hint:
             lines.append(Text(f"hint: {node.hint}", "yellow"))
-        parts = len(self.comparison.explanation.partitions)
+        parts = self.comparison.explanation.partition_count
         lines.append(Text(f"It divides the nodes on the device into {parts} partitions."))
         return lines
 

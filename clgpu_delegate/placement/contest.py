@@ -166,7 +166,7 @@ class _Contest:
             return {"placement": "auto"}
         if name == "core" and not {n.op for n in plan.nodes if n.claimed} <= _core_operations():
             return {"ops": "core"}
-        if name == "largest" and len(plan.partitions) > 1:
+        if name == "largest" and plan.partition_count > 1:
             largest = max(plan.partitions, key=lambda partition: len(partition.nodes))
             left = [str(node.index) for node in plan.nodes if node.index not in largest.nodes]
             return {"exclude": ",".join([*filter(None, [str(self._options.exclude)]), *left])}

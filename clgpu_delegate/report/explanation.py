@@ -135,6 +135,11 @@ class Explanation(Shown):
         """Number of nodes of the graph."""
         return len(self.nodes)
 
+    @property
+    def partition_count(self) -> int:
+        """Number of partitions, each of which may have several stages in `partitions`."""
+        return sum(partition.stage_of is None for partition in self.partitions)
+
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain data, ready for JSON."""
         return copy.deepcopy(self._data)
@@ -143,8 +148,7 @@ class Explanation(Shown):
         """One line: device, precision, nodes, partitions, memory."""
         if not self.nodes:
             return f"{self.device}, {self.precision}: no model has been given to this delegate yet"
-        stages = len(self.partitions)
-        count = sum(partition.stage_of is None for partition in self.partitions)
+        stages, count = len(self.partitions), self.partition_count
         parts = "partition" if count == 1 else "partitions"
         if stages > count:
             parts += f" in {stages} stages"

@@ -139,7 +139,8 @@ bool Builder::bundles() const {
 
 Built Builder::build(const ir::Graph& graph, std::int64_t budget,
                      const std::shared_ptr<runtime::Pool>& pool, Level level, bool lasts,
-                     const Carriers* carriers, bool records) const {
+                     const Carriers* carriers, bool records,
+                     const std::function<bool()>& make_room) const {
   const Inner inner = build_inner(graph, budget, level, lasts);
   plan::PlanOptions wanted =
       plan_options(budget > 0 ? std::max<std::int64_t>(budget - inner.bytes, 1) : 0, level);
@@ -191,6 +192,7 @@ Built Builder::build(const ir::Graph& graph, std::int64_t budget,
       return built;
     } catch (const cl::OpenCLError& error) {
       if (!error.out_of_memory()) throw;
+      if (make_room != nullptr && make_room()) continue;
       // The device has less memory than it reports, or other processes use it.
       append_item(failures, "a plan of " + byte_size(peak) + " failed: " + error.what(), "; ");
       wanted.memory_budget = std::max<std::int64_t>(peak / 10 * 7, 1);

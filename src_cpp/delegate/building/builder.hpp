@@ -32,11 +32,13 @@ class Builder {
   /// limit). Records candidates that fail on this device, and excludes them and distrusted engines.
   /// Chains of launches are compiled only for a plan that `lasts`. `carried` has the tensors that
   /// the graph calls so; null if it has none. If the device has less memory than it reports, plans
-  /// for less. With `records` and the option profile, inferences are recorded. Throws
-  /// plan::NoCandidate when a family has no candidate left, and plan::BudgetError.
+  /// for less, unless `make_room` returns that it has freed memory. With `records` and the option
+  /// profile, inferences are recorded. Throws plan::NoCandidate when a family has no candidate
+  /// left, and plan::BudgetError.
   Built build(const ir::Graph& graph, std::int64_t budget,
               const std::shared_ptr<runtime::Pool>& pool, Level level, bool lasts,
-              const Carriers* carriers, bool records = true) const;
+              const Carriers* carriers, bool records = true,
+              const std::function<bool()>& make_room = nullptr) const;
 
   /// The plan that build() would make, without building it; throws as build().
   plan::Fitted plan(const ir::Graph& graph, std::int64_t budget) const;

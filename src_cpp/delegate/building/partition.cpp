@@ -100,13 +100,13 @@ Partition::Partition(std::shared_ptr<State> state, std::shared_ptr<Session> sess
       meters_(meters_of<Meter>(std::move(extract.measured))),
       stages_(std::move(stages)),
       stage_of_(stage_of),
+      carriers_(session_->carriers != nullptr || !awaits()
+                    ? session_->carriers
+                    : std::make_shared<Carriers>(state_->target, std::vector<std::string>())),
       original_(std::make_shared<const ir::Graph>(model_)),
       nodes_(std::move(nodes)),
       contents_(contents_of(*original_, nodes_.size())),
-      index_(index),
-      carriers_(session_->carriers != nullptr || !awaits()
-                    ? session_->carriers
-                    : std::make_shared<Carriers>(state_->target, std::vector<std::string>())) {
+      index_(index) {
   if (stages_ != nullptr) {
     for (const int id : model_.inputs) lent_in_.push_back(model_.tensor(id).tflite_id);
     for (const int id : model_.outputs) lent_out_.push_back(model_.tensor(id).tflite_id);
@@ -217,7 +217,8 @@ void Partition::rebuild(std::int64_t budget) {
   held = 0;
   const Level level = trust_ == nullptr ? Level::kAsAsked : trust_->verdict.level;
   const bool lasts = !awaits() && ++builds_ <= kFewBuilds;
-  Built built = state_->build(graph_, budget, session_->pool, level, lasts, carriers_.get());
+  Built built = state_->build(graph_, budget, session_->pool, level, lasts, carriers_.get(),
+                              [this] { return drop_aside(); });
   published_ = std::move(built.graph);
   executor_ = std::move(built.executor);
   held = executor_->plan().peak_bytes;
@@ -237,7 +238,6 @@ std::int64_t Partition::allowance() const {
   if (left == 0) return 0;
   if (const auto share = session_->share.find(index_); share != session_->share.end())
     return share->second;
-  if (stages_ != nullptr) left -= stages_->bytes();
   for (const auto& [partition, bytes] : session_->held) {
     if (partition != index_) left -= bytes;  // freeing ours makes room
   }
@@ -389,7 +389,11 @@ std::string Partition::find_type_problem(const TfLiteContext& context) const {
 }
 
 void Partition::prepare(TfLiteContext& context) {
-  if (executor_ != nullptr) executor_->forget_tensors();  // the runtime allocates anew after this
+  // The runtime allocates anew after this.
+  if (executor_ != nullptr) executor_->forget_tensors();
+  for (const Meter& meter : meters_) {
+    if (meter.executor != nullptr) meter.executor->forget_tensors();
+  }
   // Shapes that were left to the CPU are tried again: missing memory may be free now. The same
   // holds for all shapes after a problem, whatever was known of them.
   bool changed =
@@ -460,10 +464,8 @@ bool Partition::take_shapes(const TfLiteContext& context) {
 
 void Partition::take_awaited(TfLiteContext& context) {
   bool changed = stale_ || (executor_ == nullptr && !is_on_cpu());
-  if (stage_of_ >= 0 && take_shapes(context)) {
-    take_inputs(graph_);
-    changed = true;
-  }
+  // build() gives graph_ the new shapes: the old plan may be kept with the old ones.
+  if (stage_of_ >= 0 && take_shapes(context)) changed = true;
   for (const int id : awaited_) {
     const TfLiteTensor& tensor = context.tensors[id];
     if (tensor.data == nullptr && tensor.bytes != 0)
@@ -584,8 +586,10 @@ void Partition::run(TfLiteContext& context, Loan* loan) {
     run_once(context, loan);
   } catch (const cl::OpenCLError& error) {
     if (!error.out_of_memory() || !executor_->plan().repeats) throw;
-    // Some devices report only now that they lack the memory they have allocated.
-    rebuild(std::max<std::int64_t>(executor_->plan().peak_bytes / 10 * 7, 1));
+    // Some devices report only now that they lack the memory they have allocated. If other plans
+    // had some of it, there is enough for the same plan.
+    const std::int64_t less = std::max<std::int64_t>(executor_->plan().peak_bytes / 10 * 7, 1);
+    rebuild(drop_aside() ? allowance() : less);
     publish();
     run_once(context, loan);
   }

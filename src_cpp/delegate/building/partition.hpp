@@ -123,6 +123,8 @@ class Partition {
   bool keeps_plans() const;
   /// Keeps the present plan for later, if there is one.
   void set_aside();
+  /// Frees the memory of the kept plans; returns whether there were any.
+  bool drop_aside();
   /// Takes the plan for the present values, if it was kept.
   bool take_up();
   /// Releases everything that depends on the current shapes.

@@ -41,6 +41,12 @@ void Partition::set_aside() {
   executor_.reset();
 }
 
+bool Partition::drop_aside() {
+  const bool any = !aside_.empty();
+  aside_.clear();
+  return any;
+}
+
 bool Partition::take_up() {
   const auto found = std::find_if(aside_.begin(), aside_.end(),
                                   [&](const AsidePlan& plan) { return plan.key == key_; });
@@ -85,7 +91,7 @@ std::int64_t Partition::measure(TfLiteContext& context, Meter& meter) {
     passes::infer_shapes(graph);
     meter.executor = state_->builder
                          .build(graph, 0, session_->pool, Level::kAsAsked, /*lasts=*/false, nullptr,
-                                /*records=*/false)
+                                /*records=*/false, [this] { return drop_aside(); })
                          .executor;
     meter.executor->save_programs();
   }

@@ -120,12 +120,6 @@ std::unique_ptr<Loan> StageTensors::borrow(TfLiteContext& context, const std::ve
   return std::make_unique<StageLoan>(*this, context, std::move(in), std::move(out));
 }
 
-std::int64_t StageTensors::bytes() const {
-  std::int64_t sum = 0;
-  for (const auto& [tensor, held] : held_) sum += static_cast<std::int64_t>(held.bytes);
-  return sum;
-}
-
 void StageTensors::provide(int tensor, std::size_t bytes) {
   Held& held = held_[tensor];
   const std::size_t needed = (bytes + kMargin + kPage - 1) / kPage * kPage;

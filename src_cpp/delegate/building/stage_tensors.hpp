@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <map>
 #include <memory>
 #include <set>
@@ -35,9 +34,6 @@ class StageTensors {
   /// runtime, as have those for which the device lacks memory. Throws Error.
   std::unique_ptr<Loan> borrow(TfLiteContext& context, const std::vector<int>& inputs,
                                const std::vector<int>& outputs);
-
-  /// Of the buffers.
-  std::int64_t bytes() const;
 
  private:
   class StageLoan;

@@ -38,7 +38,7 @@ class State {
   /// that have no measurements.
   Built build(const ir::Graph& graph, std::int64_t budget,
               const std::shared_ptr<runtime::Pool>& pool, Level level, bool lasts,
-              const Carriers* carriers);
+              const Carriers* carriers, const std::function<bool()>& make_room = nullptr);
 
   /// The report of the ledger, with the records of the device and its engines.
   Report report() const;

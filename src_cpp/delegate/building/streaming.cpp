@@ -1,5 +1,7 @@
 #include "delegate/building/streaming.hpp"
 
+#include <algorithm>
+
 #include "base/byte_size.hpp"
 #include "runtime/run/stream.hpp"
 
@@ -11,12 +13,15 @@ Live::Held streamable(const Ledger& ledger, std::optional<std::uint64_t> number)
   const Ledger::Shown shown = ledger.shown();
   if (number && *number != shown.number)
     throw Error("the delegate has been given to another interpreter in the meantime");
-  if (shown.partitions.size() != 1) {
-    throw Error(shown.partitions.empty()
+  const std::vector<PartitionReport>& reports = shown.report.partitions;
+  const auto count = std::count_if(reports.begin(), reports.end(),
+                                   [](const auto& partition) { return partition.stage_of < 0; });
+  if (count != 1) {
+    throw Error(count == 0
                     ? "no node of the model is on the device"
-                    : "the model has " + std::to_string(shown.partitions.size()) +
-                          " partitions on the device");
+                    : "the model has " + std::to_string(count) + " partitions on the device");
   }
+  if (reports.size() > 1) throw Error("the model's partition runs in stages");
   if (const std::string& why = shown.report.partitions.front().on_cpu; !why.empty())
     throw Error("the CPU's kernels compute the model for now: " + why);
   if (shown.report.partitions.front().awaits)

@@ -55,6 +55,11 @@ bool Model::is_small(int tensor) const {
 
 std::set<int> Model::hostable() const {
   std::set<int> found;
+  // A stage of its own computes what is measured: then its elements are there.
+  std::set<int> measured;
+  for (const ModelNode& node : nodes) {
+    if (node.claimed && has_stages_) measured.insert(node.measures);
+  }
   // The CPU computes what nodes behind a border write.
   const auto has = [&](int id) {
     if (id < 0 || is_constant(id) || known_.count(id) != 0 || found.count(id) != 0) return true;
@@ -66,7 +71,9 @@ std::set<int> Model::hostable() const {
                          node.operation->resource == ops::Resource::kNone &&
                          node.imported.graphs.empty() && node.operation->states.empty() &&
                          node.folded == nullptr;
-    const auto is_result = [&](int id) { return id < 0 || is_small(id); };
+    const auto is_result = [&](int id) {
+      return id < 0 || (is_small(id) && measured.count(id) == 0);
+    };
     if (is_pure && std::all_of(node.outputs.begin(), node.outputs.end(), is_result) &&
         std::all_of(node.inputs.begin(), node.inputs.end(), has))
       found.insert(node.outputs.begin(), node.outputs.end());
@@ -105,6 +112,14 @@ void Model::settle_awaited() {
     if (!node.claimed) continue;
     if (node.measures >= 0 && !has_stages_ && is_claimed(node.measures))
       refuse(node.index, {Why::kRunTime, "the size of its result"});
+    // No stage writes such a tensor to memory.
+    const bool is_planned =
+        is_constant(node.measures) ||
+        (is_claimed(node.measures) && nodes[writer_.at(node.measures)].evaluated);
+    if (node.claimed && node.measures >= 0 && is_planned) {
+      refuse(node.index, {Why::kRunTime, "the size of its result",
+                          "follows from a tensor that is computed while loading or planning"});
+    }
     for (const int id : node.awaits) {
       if (!is_claimed(id)) continue;
       ModelNode& writer = nodes[writer_.at(id)];

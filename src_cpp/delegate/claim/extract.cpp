@@ -264,21 +264,38 @@ std::vector<StageNodes> Model::stages(const std::vector<int>& node_indices,
                ? stage_of.end()
                : stage_of.find(writer->second);
   };
-  std::size_t last = 0;
-  for (const std::size_t position : all) {
-    const ModelNode& node = nodes[position];
-    std::size_t& stage = stage_of[position];
-    for (const int id : node.inputs) {
-      const auto writer = writer_in(id);
-      if (writer == stage_of.end()) continue;
-      // What is evaluated is known while its stage is planned.
-      const bool is_read =
-          (id == node.measures || std::count(node.awaits.begin(), node.awaits.end(), id) != 0) &&
-          !nodes[writer->first].evaluated;
-      stage = std::max(stage, writer->second + (is_read ? 1 : 0));
+  // `divides`: nodes that measure an input of the partition are not in the first stage.
+  const auto assign = [&](bool divides) {
+    stage_of.clear();
+    std::size_t last = 0;
+    for (const std::size_t position : all) {
+      const ModelNode& node = nodes[position];
+      std::size_t& stage = stage_of[position];
+      if (divides && node.measures >= 0) stage = 1;
+      for (const int id : node.inputs) {
+        const auto writer = writer_in(id);
+        if (writer == stage_of.end()) continue;
+        // What is evaluated is known while its stage is planned.
+        const bool is_read =
+            (id == node.measures || std::count(node.awaits.begin(), node.awaits.end(), id) != 0) &&
+            !nodes[writer->first].evaluated;
+        stage = std::max(stage, writer->second + (is_read ? 1 : 0));
+      }
+      last = std::max(last, stage);
     }
-    last = std::max(last, stage);
-  }
+    return last;
+  };
+  // Kernels that do not depend on a number need no new plan for it. A state has one stage.
+  const auto has_state = [&](std::size_t position) {
+    const ops::Operation& operation = *nodes[position].operation;
+    return operation.resource != ops::Resource::kNone || !operation.states.empty();
+  };
+  const auto is_first_kernel = [&](std::size_t position) {
+    const ModelNode& node = nodes[position];
+    return stage_of.at(position) == 0 && !node.evaluated && !computes_constant(node);
+  };
+  std::size_t last = assign(has_stages_ && std::none_of(all.begin(), all.end(), has_state));
+  if (std::none_of(all.begin(), all.end(), is_first_kernel)) last = assign(false);
   if (last == 0) return {{node_indices, outputs, {}}};
   std::vector<StageNodes> stages(last + 1);
   const auto add = [](std::vector<int>& list, int id) {

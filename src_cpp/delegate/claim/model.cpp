@@ -67,7 +67,7 @@ Model::Model(TfLiteContext& context, const Options& options)
       inner_(std::make_shared<InnerTensors>(context.tensors_size)),
       context_(context),
       core_only_(options.core_only),
-      has_stages_(options.carry.empty()) {
+      has_stages_(options.carry.empty() && options.plan.memory_budget == 0) {
   whole_.tensors.resize(context.tensors_size);
   TfLiteIntArray* plan = nullptr;
   if (context.GetExecutionPlan(&context, &plan) != kTfLiteOk || plan == nullptr)

@@ -100,18 +100,14 @@ std::string first_of(SegmentOp op, bool is_real) {
   }
 }
 
-kernel::Launch launch_of(const char* entry, SegmentOp op, DType src, DType dst, std::size_t group) {
-  kernel::Launch launch("segment/segment.cl", entry);
-  launch.macro("OP", static_cast<int>(op)).macro("FIRST", first_of(op, is_float(src)));
-  launch.type("SRC_T", src).type("DST_T", dst).macro("WG", static_cast<std::int64_t>(group));
-  return launch;
-}
-
 std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceInfo&) {
   const auto& attrs = node.attrs<SegmentAttrs>();
   const ir::Tensor &src = node.input(0), &dst = node.output(0);
   const std::int64_t elements = dst.shape.elements(), count = node.input(1).shape.elements();
-  kernel::Launch launch = launch_of("segment_reduce", attrs.op, src.storage, dst.storage, 1);
+  kernel::Launch launch("segment/segment.cl", "segment_reduce");
+  launch.macro("OP", static_cast<int>(attrs.op));
+  launch.macro("FIRST", first_of(attrs.op, is_float(src.storage)));
+  launch.type("SRC_T", src.storage).type("DST_T", dst.storage);
   launch.src(0).src(1).dst(0).i32(elements).i32(count).i32(elements / attrs.segments);
   launch.range({uz(elements)}, {kElementwiseGroup});
   return {{"search", {launch}, {}}};
@@ -119,8 +115,8 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
 
 std::vector<kernel::Candidate> number(const NodeContext& node, const DeviceInfo& device) {
   const std::size_t group = group_of(device.is_cpu() ? 16 : 256, device);
-  const DType ids = node.input(0).storage;
-  kernel::Launch launch = launch_of("segment_number", SegmentOp::kSum, ids, ids, group);
+  kernel::Launch launch("segment/number.cl", "segment_number");
+  launch.macro("WG", static_cast<std::int64_t>(group));
   launch.src(0).dst(0).i32(node.input(0).shape.elements()).range({group}, {group});
   return {{"number", {launch}, {}}};
 }
