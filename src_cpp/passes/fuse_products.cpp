@@ -22,7 +22,9 @@ class Fuser {
 
   void run() {
     for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
-      if (ops::rms_norm_epsilon(graph_.nodes[i])) fuse_readers(i);
+      if (!ops::rms_norm_epsilon(graph_.nodes[i])) continue;
+      ir::rely_on_shapes(graph_);  // after a resize there may be one row
+      fuse_readers(i);
     }
     for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
       if (removed_[i] || !ops::is_fully_connected(graph_.nodes[i])) continue;
@@ -127,7 +129,9 @@ class Fuser {
 
 void fuse_products(ir::Graph& graph, bool products, const DeviceInfo& device) {
   if (!device.mma_f16) return;
-  if (!products) return ir::skipped(graph, kPass, "the option engines names a kernel of its parts");
+  if (!products)
+    return ir::skipped(graph, kPass,
+                       "a memory budget, or a kernel that engines names, keeps its parts apart");
   Fuser(graph, device).run();
 }
 

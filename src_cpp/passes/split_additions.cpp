@@ -1,11 +1,13 @@
 // [a, b] + [c, d] = [a + c, b + d]: then nothing needs the sum, or its operands, as a whole.
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <utility>
 
 #include "base/index.hpp"
 #include "ops/families/binary.hpp"
 #include "passes/concatenations.hpp"
+#include "passes/row_schedule.hpp"
 
 namespace clgpu::passes {
 namespace {
@@ -52,9 +54,8 @@ class AdditionSplitter {
     joined.outputs = sum.outputs;
     joined.inputs.clear();
     for (std::size_t i = 0; i < a.size(); ++i) {
-      ir::Tensor part = graph_.tensor(sum.outputs[0]);
+      ir::Tensor part = tensor_like(graph_.tensor(sum.outputs[0]), "");
       part.shape = graph_.tensor(a[i]).shape;
-      part.tflite_id = -1;
       graph_.tensors.push_back(std::move(part));
       ir::Node node = sum;
       node.inputs = {a[i], b[i]};
@@ -89,8 +90,14 @@ class AdditionSplitter {
     const auto readers = ir::readers_of(graph_);
     const std::vector<bool> is_output = ir::output_mask(graph_);
     std::vector<bool> removed(graph_.nodes.size(), false);
-    for (const auto& [id, node] : joins_)
-      removed[uz(node)] = readers[uz(id)].empty() && !is_output[uz(id)];
+    // Backwards: the readers of an inner concatenation go first.
+    std::map<int, int, std::greater<>> joined;  // node -> its result
+    for (const auto& [id, node] : joins_) joined[node] = id;
+    for (const auto& [node, id] : joined) {
+      removed[uz(node)] =
+          !is_output[uz(id)] && std::all_of(readers[uz(id)].begin(), readers[uz(id)].end(),
+                                            [&](int reader) { return removed[uz(reader)]; });
+    }
     ir::remove_nodes(graph_, removed);
   }
 

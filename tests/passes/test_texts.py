@@ -815,6 +815,32 @@ outputs %7
 """
 
 
+# Rows of the product are several of the normalisation.
+FLATTENED = """
+half
+%0: float32[1, 2, 64]
+%1: float32[64] = const splat(1)
+%2: float16[64, 128] = const splat(1)
+inputs %0
+%4: float32[1, 2, 64] = composite(%0, %1) {kind=rms_norm, epsilon=0.5} op=MUL node=0
+%5: float32[1, 64] = fully_connected(%4, %2) {depth=128} op=FULLY_CONNECTED node=1
+outputs %5
+"""
+
+# The product also adds the normalised row.
+ADDED = """
+half
+%0: float32[1, 1, 128]
+%1: float32[128] = const splat(1)
+%2: float16[128, 128] = const splat(1)
+inputs %0
+%4: float32[1, 1, 128] = composite(%0, %1) {kind=rms_norm, epsilon=0.5} op=MUL node=0
+%5: float32[1, 1, 128] = fully_connected(%4, %2, -, %4) {depth=128, keep_num_dims=true} \
+    op=FULLY_CONNECTED node=1
+outputs %5
+"""
+
+
 def test_normalisation_gate_and_products_become_one_node():
     expected = """
     half
@@ -880,6 +906,18 @@ def test_gate_moves_without_a_normalisation_that_stays(before):
             TENSOR_CORES,
         ),
         (NORMED.replace("outputs %7", "outputs %4, %5, %7"), TENSOR_CORES),
+        (FLATTENED, TENSOR_CORES),
+        (ADDED, TENSOR_CORES),
+        # The gate broadcasts.
+        (
+            NORMED.replace("%6: float32[1, 1, 64]", "%6: float32[1, 64]")
+            .replace(
+                "fully_connected(%4, %3) {depth=128, keep_num_dims=true}",
+                "fully_connected(%4, %3) {depth=128}",
+            )
+            .replace("outputs %7", "outputs %4, %7"),
+            TENSOR_CORES,
+        ),
         (NORMED.replace("op=mul", "op=sub").replace("outputs %7", "outputs %4, %7"), TENSOR_CORES),
     ],
 )
@@ -888,7 +926,10 @@ def test_products_stay_apart_where_no_kernel_computes_them_together(before, fact
 
 
 def test_products_that_engines_keep_apart():
-    skipped = 'fuse_products skipped "the option engines names a kernel of its parts"'
+    skipped = (
+        "fuse_products skipped "
+        '"a memory budget, or a kernel that engines names, keeps its parts apart"'
+    )
     assert_stays(NORMED, "fuse_products", skipped, products=False, **TENSOR_CORES)
 
 

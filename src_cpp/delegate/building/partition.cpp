@@ -129,7 +129,8 @@ ir::Graph Partition::pass(ir::Graph graph, Level level) const {
   const bool fp32 = level >= Level::kFp32;
   passes::PipelineOptions wanted;
   wanted.separable = separable(options.plan.engines);
-  wanted.products = fuses_products(options.plan.engines);
+  // Weights of nodes that stay apart can be divided and streamed.
+  wanted.products = options.plan.memory_budget == 0 && fuses_products(options.plan.engines);
   wanted.dynamic_range = options.dynamic_range;
   wanted.experts = options.experts;
   wanted.inlines_branches = options.plan.memory_budget == 0;

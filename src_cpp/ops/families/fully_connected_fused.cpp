@@ -90,6 +90,8 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   for (kernel::Candidate& candidate : list) candidate.name = "fused";
   const std::vector<ir::Node> parts = parts_of(node);
   list.push_back(separate(node, parts, device, false));
+  // Where the PTX of this kernel fails, that of a part fails, too.
+  list.push_back(separate(node, parts, device, false, /*tensor_cores=*/false));
   list.push_back(separate(node, parts, device, true));
   return list;
 }
@@ -122,6 +124,18 @@ bool suits(const ir::Graph& graph, const ProductParts& parts) {
     if (!rms_norm_epsilon(norm) || norm.inputs.size() != 2 || !norm.epilogue.empty() ||
         product.inputs[kSrc] != norm.outputs[0] || norm.predicate >= 0)
       return false;
+    const ir::Tensor &row = graph.tensor(norm.outputs[0]), &before = graph.tensor(norm.inputs[0]);
+    // FULLY_CONNECTED flattens its input: what it multiplies may be several rows of the
+    // normalisation.
+    const int depth = graph.tensor(product.inputs[kWeights]).shape[1];
+    if (row.shape.rank() == 0 || row.shape.back(0) != depth ||
+        graph.tensor(norm.inputs[1]).shape.elements() != depth)
+      return false;
+    // A plan of precisions may round one and not the other.
+    if (row.storage != before.storage) return false;
+    // Nobody writes the normalised rows any more, so they cannot be added either.
+    const auto reads = std::count(product.inputs.begin(), product.inputs.end(), norm.outputs[0]);
+    if (reads != 1) return false;
   }
   if (parts.gate == nullptr) return true;
   const ir::Node &other = *parts.other, &gate = *parts.gate;
@@ -131,6 +145,10 @@ bool suits(const ir::Graph& graph, const ProductParts& parts) {
       !gate.epilogue.empty() || gate.inputs.size() != 2 ||
       !std::is_permutation(results.begin(), results.end(), gate.inputs.begin()))
     return false;
+  const ir::Shape& shape = graph.tensor(gate.outputs[0]).shape;
+  for (const int result : results) {
+    if (graph.tensor(result).shape != shape) return false;  // the gate broadcasts
+  }
   const auto predicate = [](const ir::Node& node) {
     return std::pair(node.predicate, node.predicate_element);
   };
@@ -149,6 +167,11 @@ bool is_fully_connected(const ir::Node& node) { return node.kind == &kFullyConne
 std::optional<ir::Node> fused_product(const ir::Graph& graph, const ProductParts& parts,
                                       const DeviceInfo& device) {
   if (!suits(graph, parts)) return std::nullopt;
+  // Larger weights are divided (passes/split_weights.cpp), which these nodes cannot be.
+  const ir::Tensor& weights = graph.tensor(parts.product->inputs[kWeights]);
+  const std::uint64_t largest = device.max_object_bytes / 2;  // 0: not known
+  if (largest > 0 && static_cast<std::uint64_t>(weights.storage_bytes()) > largest)
+    return std::nullopt;
   ir::Node node = *parts.product;
   node.kind = &kFusedFullyConnectedFamily;
   node.outputs.clear();

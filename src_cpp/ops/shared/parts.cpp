@@ -30,8 +30,9 @@ kernel::Launch translated(kernel::Launch launch, const ir::Node& part, const ir:
 }
 
 kernel::Candidate separate(const NodeContext& node, const std::vector<ir::Node>& parts,
-                           const DeviceInfo& device, bool plain) {
-  kernel::Candidate result{plain ? "naive" : "separate", {}, {}};
+                           const DeviceInfo& device, bool plain, bool tensor_cores) {
+  const char* name = plain ? "naive" : tensor_cores ? "separate" : "separate_scalar";
+  kernel::Candidate result{name, {}, {}};
   if (plain) result.form = kernel::Form::kReference;
   for (const ir::Node& part : parts) {
     const auto list = family_of(part).candidates(NodeContext(node.graph(), part), device);
@@ -40,7 +41,8 @@ kernel::Candidate separate(const NodeContext& node, const std::vector<ir::Node>&
              kernel::any_work_group(launch.file, launch.entry);
     };
     const auto suits = [&](const kernel::Candidate& c) {
-      return c.refusal.empty() && std::all_of(c.launches.begin(), c.launches.end(), fits);
+      return c.refusal.empty() && (tensor_cores || !c.tensor_cores) &&
+             std::all_of(c.launches.begin(), c.launches.end(), fits);
     };
     auto chosen = std::find_if(list.begin(), list.end(), suits);
     for (auto simpler = chosen; plain && simpler != list.end(); ++simpler) {

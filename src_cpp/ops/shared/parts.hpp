@@ -12,9 +12,10 @@ namespace clgpu::ops {
 kernel::Launch translated(kernel::Launch launch, const ir::Node& part, const ir::Node& whole,
                           int scratch);
 
-/// The launches of all parts in their order: of each the best guess, or with `plain` the simplest.
-/// Parts read and write tensors of the whole node only.
+/// The launches of all parts in their order: of each the best guess, or with `plain` the simplest;
+/// without `tensor_cores` only of those that use none. Parts read and write tensors of the whole
+/// node only.
 kernel::Candidate separate(const NodeContext& node, const std::vector<ir::Node>& parts,
-                           const DeviceInfo& device, bool plain);
+                           const DeviceInfo& device, bool plain, bool tensor_cores = true);
 
 }  // namespace clgpu::ops

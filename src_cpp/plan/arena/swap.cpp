@@ -70,13 +70,17 @@ class Swapper {
     const std::int64_t least = *std::max_element(least_.begin(), least_.end());
     auto goal = static_cast<double>(budget_);
     goals_.assign(uz(end_) + 2, budget_);
+    int lowered = 0;
     for (int round = 0; round < kRounds && best.peak > budget_; ++round) {
       tenants_ = whole;
       const bool reached = cut();
       const Peak peak = measure();
       if (peak.bytes < best.peak) best = {tenants_, peak.bytes, 0};
       if (!reached) break;
-      if (peak.over.size() <= kFew && lower(peak.over)) continue;
+      if (peak.over.size() <= kFew && lowered < kRounds / 2 && lower(peak.over)) {
+        ++lowered;
+        continue;
+      }
       if (goal <= static_cast<double>(least)) break;
       goal = std::min(0.97 * goal, goal - static_cast<double>(peak.bytes - budget_) / 2);
       for (std::int64_t& bytes : goals_) bytes = std::min(bytes, static_cast<std::int64_t>(goal));

@@ -157,7 +157,7 @@ class Fitter {
       piece = std::min(piece, std::max(budget / 4, constant_bytes_ / kMostPieces));
     passes::split_weights(graph, piece);
     std::int64_t whole = INT64_MAX;  // bytes of a tensor that need not be divided
-    if (measures.parts) whole = budget / kWholes;
+    if (measures.parts) whole = budget > 0 ? budget / kWholes : int64(device_.max_object_bytes);
     if (measures.band > 0) {
       passes::stream_rows(graph, regions(graph, measures), measures.band,
                           std::min(whole, int64(device_.max_object_bytes)));

@@ -150,7 +150,9 @@ std::vector<kernel::Candidate> decoding(const NodeContext& node, const Sizes& si
   constexpr int kMostChunks = 64, kEach = 4, kWarp = 32;
   // A probe has found that PTX works (kernels/common/mma.cl), of which the kernel uses shuffles.
   const bool fits = size.depth == 64 || size.depth == 128 || size.depth == 256;
-  if (!device.mma_f16 || !fits || size.cols != size.depth || size.rows() > kMostRows) return {};
+  if (!device.mma_f16 || !fits || size.cols != size.depth || size.rows() > kMostRows ||
+      !bfloat_problem(node, -1).empty())
+    return {};
   const std::int64_t tiles = ceil_div(size.rows(), kMostRowsOfGroup);
   const std::int64_t rows = ceil_div(size.rows(), tiles);
   const std::int64_t warps = size.depth == 128 ? 8 : 4;
