@@ -81,8 +81,8 @@ FAULTS = (
     ),
     Fault(
         "kernels/stablehlo_scatter/scatter.cl",
-        "is_inside = is_inside && w >= 0 && w < TABLE(1, axis);",
-        "is_inside = is_inside && w >= 0 && w <= TABLE(1, axis);",
+        "is_inside = w >= 0 && w < TABLE(1, axis);",
+        "is_inside = w >= 0 && w <= TABLE(1, axis);",
         "windows end before their size",
         _ops("stablehlo_scatter"),
     ),

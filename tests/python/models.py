@@ -73,11 +73,17 @@ def detour(size: int = 64) -> bytes:
 
 
 def unclaimed() -> bytes:
-    """An operation without kernels, so the delegate claims nothing."""
+    """A type without kernels, float64, so the delegate claims nothing."""
     m = ModelMaker()
     x = m.input("x", (1, 4))
-    m.output(m.op("BUCKETIZE", [x], (1, 4), dtype=np.int32, boundaries=[0]))
+    m.output(m.op("CAST", [x], (1, 4), dtype=np.float64))
     return m.build()
+
+
+def on_cpu(m: ModelMaker, x: int, shape: tuple[int, ...]) -> int:
+    """Two nodes that have no kernels, whose result is x: casts to float64 and back."""
+    wide = m.op("CAST", [x], shape, dtype=np.float64)
+    return m.op("CAST", [wide], shape, dtype=np.float32)
 
 
 def quantized() -> bytes:
