@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 import clgpu_delegate
+from tests.model_maker import ModelMaker
 from tests.ops.harness import op_runtime
 from tests.python import models
-from tests.runtimes import make_interpreter, run_interpreter
+from tests.runtimes import make_interpreter, run_interpreter, run_reference
 
 SHAPE = (1, 7, 6, 3)
 MOMENTS = ("queued", "submitted", "start", "end")
@@ -40,6 +41,33 @@ def check_times(data):
     ends = [span["end"] for span in data["host"]]
     starts = [span["start"] for span in data["host"]]
     assert all(end <= start for end, start in zip(ends, starts[1:])), "one after the other"
+
+
+def test_the_first_inference_reads_what_loading_wrote(device, rng):
+    """Recorded inferences have a queue of their own, which waits for that of loading."""
+    m, shape, small = ModelMaker(), (2, 2, 7, 1), (2, 1, 4, 1)
+    x, counts = m.input("x", shape), m.input("counts", shape, np.int32)
+    y = m.op("ADD", [x, m.op("CAST", [counts], shape, dtype=np.float32)], shape)
+    m.output(m.op("LOGISTIC", [y], shape))
+    for source in (x, y):
+        weights, bias = (
+            m.constant(models.normal(rng, 1, 2, 2, 1)),
+            m.constant(np.ones(1, np.float32)),
+        )
+        z = m.op(
+            "DEPTHWISE_CONV_2D", [source, weights, bias], small, padding="SAME",
+            stride_w=2, stride_h=2, depth_multiplier=1, fused_activation_function="NONE",
+        )  # fmt: skip
+        m.output(m.op("ADD_N", [z, z, z], small))
+    model = m.build()
+    inputs = [models.normal(rng, *shape), np.ones(shape, np.int32)]
+    want = run_reference(model, inputs, op_runtime())
+    for _ in range(60):
+        _delegate, interpreter = prepared(
+            model, device=device, profile=True, warm_up=False, cache="off", share_memory=False
+        )
+        for got, right in zip(run_interpreter(interpreter, inputs), want):
+            np.testing.assert_allclose(got, right, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("zero_copy", ["auto", "off"])

@@ -156,6 +156,7 @@ void Executor::make_all(bool warm_up, std::shared_ptr<Pool> pool, bool record,
   for (plan::Step& step : plan_.run) launches_.push_back(bind(step));
   if (record) {
     recorder_ = std::make_shared<Recorder>(context_->api(), plan_);
+    finish("load");  // inferences run on another queue, which does not wait for this one
     recording_queue_ = context_->create_queue(/*profiling=*/true);
   }
   without_traces([&] {
