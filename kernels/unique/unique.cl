@@ -9,6 +9,7 @@
 // Numerics  exact. unique_first writes to first[i] the least j with src[j] = src[i]; unique_order to order[i], where
 //           first[i] = i, how many such elements are in front of it. Values behind the last one are not written
 #include "common/local.cl"
+#include "common/local_sums.cl"
 #include "common/types.cl"
 
 __kernel void unique_first(__global const SRC_T *src, __global int *first, int count) {
@@ -29,13 +30,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void unique_order(
     const int i = start + item;
     const int own = i < count && first[i] == i ? 1 : 0;
     sums[item] = own;
-    barrier(CLK_LOCAL_MEM_FENCE);
-    for (int reach = 1; reach < WG; reach *= 2) {
-      const int left = item >= reach ? sums[item - reach] : 0;
-      barrier(CLK_LOCAL_MEM_FENCE);
-      sums[item] += left;
-      barrier(CLK_LOCAL_MEM_FENCE);
-    }
+    LOCAL_RUNNING_SUMS(sums, item, WG);
     if (i < count) order[i] = total + sums[item] - own;
     total += sums[WG - 1];
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -49,11 +44,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void unique_number(
   int own = 0;
   for (int i = item; i < count; i += WG) own += first[i] == i ? 1 : 0;
   sums[item] = own;
-  barrier(CLK_LOCAL_MEM_FENCE);
-  for (int reach = WG / 2; reach > 0; reach /= 2) {
-    if (item < reach) sums[item] += sums[item + reach];
-    barrier(CLK_LOCAL_MEM_FENCE);
-  }
+  LOCAL_SUM(sums, item, WG);
   if (item == 0) number[0] = sums[0];
 }
 

@@ -11,6 +11,7 @@
 // Numerics  exact. NaN is not 0, -0.0 is. where_count writes to before[i] how many there are in chunk i;
 //           where_offsets replaces that by how many there are in the chunks before. Rows behind the last place are 0
 #include "common/local.cl"
+#include "common/local_sums.cl"
 #include "common/types.cl"
 
 __kernel void where_count(__global const SRC_T *src, __global int *before, int count, int chunks) {
@@ -31,13 +32,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void where_offsets(__gl
     const int chunk = first + item;
     const int own = chunk < chunks ? before[chunk] : 0;
     sums[item] = own;
-    barrier(CLK_LOCAL_MEM_FENCE);
-    for (int reach = 1; reach < WG; reach *= 2) {
-      const int left = item >= reach ? sums[item - reach] : 0;
-      barrier(CLK_LOCAL_MEM_FENCE);
-      sums[item] += left;
-      barrier(CLK_LOCAL_MEM_FENCE);
-    }
+    LOCAL_RUNNING_SUMS(sums, item, WG);
     if (chunk < chunks) before[chunk] = total + sums[item] - own;
     total += sums[WG - 1];
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -52,11 +47,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void where_total(
   int own = 0;
   for (int chunk = item; chunk < chunks; chunk += WG) own += before[chunk];
   sums[item] = own;
-  barrier(CLK_LOCAL_MEM_FENCE);
-  for (int half_of = WG / 2; half_of > 0; half_of /= 2) {
-    if (item < half_of) sums[item] += sums[item + half_of];
-    barrier(CLK_LOCAL_MEM_FENCE);
-  }
+  LOCAL_SUM(sums, item, WG);
   if (item == 0) STORE(DST_T, total, 0, sums[0]);
 }
 
