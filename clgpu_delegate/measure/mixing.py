@@ -170,6 +170,7 @@ class _Search:
         self._model = ""
         self._halves_run = True
         self._parts: IntegerParts | None = None
+        self._observed: dict[str, IntegerParts] = {}  # by the observer of their ranges
         self._inputs: dict[int, tuple[int, ...]] = {}  # tensors of each node
         self._without: list[Change] = []  # the best without integers
 
@@ -449,11 +450,13 @@ class _Search:
         seen = [self._subject.samples[number] for number in self._seen]
         for observer in _OBSERVERS:
             try:
-                self._parts = integer_parts(
-                    self._subject.content, self._subject.runtime, seen, observer
-                )
+                if observer not in self._observed:
+                    self._observed[observer] = integer_parts(
+                        self._subject.content, self._subject.runtime, seen, observer
+                    )
             except (QuantizationError, ModelError):
                 break  # a value that is not finite, or a model that is not all float
+            self._parts = self._observed[observer]
             if not self._parts.nodes:
                 break
             every = Change("integers", frozenset(self._parts.nodes), "", 0, 0)
