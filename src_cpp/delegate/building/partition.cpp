@@ -23,18 +23,15 @@ namespace {
 constexpr int kFewBuilds = 4;
 
 // Each engine that the options name must have a node.
-passes::Separable separable(const plan::Engines& engines) {
-  const auto asked = [&](const ops::Family* family) { return engines.count(family->name) > 0; };
-  const ops::Family& fused = ops::kSeparableConv2dFamily;
-  if (asked(&fused)) return passes::Separable::kAlways;
-  return std::any_of(fused.fuses.begin(), fused.fuses.end(), asked) ? passes::Separable::kNever
-                                                                    : passes::Separable::kWherePays;
+bool names_a_part(const plan::Engines& engines, const ops::Family& fused) {
+  return std::any_of(fused.fuses.begin(), fused.fuses.end(),
+                     [&](const ops::Family* family) { return engines.count(family->name) > 0; });
 }
 
-bool fuses_products(const plan::Engines& engines) {
-  const auto& parts = ops::kFusedFullyConnectedFamily.fuses;
-  return std::none_of(parts.begin(), parts.end(),
-                      [&](const ops::Family* family) { return engines.count(family->name) > 0; });
+passes::Separable separable(const plan::Engines& engines) {
+  const ops::Family& fused = ops::kSeparableConv2dFamily;
+  if (engines.count(fused.name) > 0) return passes::Separable::kAlways;
+  return names_a_part(engines, fused) ? passes::Separable::kNever : passes::Separable::kWherePays;
 }
 
 bool is_value_of(const Known& known, const TfLiteTensor& tensor) {
@@ -130,7 +127,8 @@ ir::Graph Partition::pass(ir::Graph graph, Level level) const {
   passes::PipelineOptions wanted;
   wanted.separable = separable(options.plan.engines);
   // Weights of nodes that stay apart can be divided and streamed.
-  wanted.products = options.plan.memory_budget == 0 && fuses_products(options.plan.engines);
+  wanted.products = options.plan.memory_budget == 0 &&
+                    !names_a_part(options.plan.engines, ops::kFusedFullyConnectedFamily);
   wanted.dynamic_range = options.dynamic_range;
   wanted.experts = options.experts;
   wanted.inlines_branches = options.plan.memory_budget == 0;
