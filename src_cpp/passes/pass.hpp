@@ -60,6 +60,9 @@ void keep_half_constants(ir::Graph& graph);
 /// become one node (the family instance_norm), in whatever form the converter has written them.
 void fuse_instance_norm(ir::Graph& graph);
 
+/// Those that normalise each row, which is the last axis, become one node (the family layer_norm).
+void fuse_layer_norm(ir::Graph& graph);
+
 /// MUL, MEAN, RSQRT and so on that divide each row by the root of its mean square become one node,
 /// with the factors of the columns, if there are any.
 void fuse_rms_norm(ir::Graph& graph);

@@ -42,6 +42,7 @@ const std::vector<Pass>& pipeline() {
            quantize_activations(graph, *o.plan);
        }},
       {"fuse_instance_norm", [](G& graph, const O&, const D&) { fuse_instance_norm(graph); }},
+      {"fuse_layer_norm", [](G& graph, const O&, const D&) { fuse_layer_norm(graph); }},
       {"fuse_rms_norm", [](G& graph, const O&, const D&) { fuse_rms_norm(graph); }},
       {"fuse_rotation", [](G& graph, const O&, const D&) { fuse_rotation(graph); }},
       {"fuse_attention", [](G& graph, const O&, const D&) { fuse_attention(graph); }},

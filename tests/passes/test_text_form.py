@@ -122,6 +122,7 @@ PIPELINE = [
     "allow_tf32",
     "keep_half_constants",
     "fuse_instance_norm",
+    "fuse_layer_norm",
     "fuse_activation",
     "skip_experts",
     "gather_experts",

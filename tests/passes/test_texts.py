@@ -133,6 +133,46 @@ def test_what_is_not_quite_a_normalisation_stays(old, new):
     assert_stays(NORMALISATION.replace(old, new), "fuse_instance_norm")
 
 
+# fuse_layer_norm
+
+
+def over_rows(text: str) -> str:
+    return text.replace("[1, 1, 1, 4]", "[1, 8, 8, 1]").replace("axes=[1, 2]", "axes=[-1]")
+
+
+def test_normalisation_of_rows_becomes_one_node():
+    expected = """
+    %0: float32[1, 8, 8, 4]
+    %1: int32[2] = const [1, 2]
+    %2: float32[1] = const [0.001]
+    inputs %0
+    %9: float32[1, 8, 8, 4] = layer_norm(%0, -, -) {epsilon=0.001} op=MUL node=6
+    outputs %9
+    step fuse_layer_norm applied node=5 into=6
+    step fuse_layer_norm applied node=4 into=6
+    step fuse_layer_norm applied node=3 into=6
+    step fuse_layer_norm applied node=2 into=6
+    step fuse_layer_norm applied node=1 into=6
+    step fuse_layer_norm applied node=0 into=6
+    """
+    assert_becomes(over_rows(NORMALISATION), "fuse_layer_norm", expected)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("[0.001]", "[0]"),
+        ("axes=[-1]", "axes=[2]"),
+        ("axes=[-1], keep_dims=true", "axes=[-1]"),
+        ("op=squared_difference", "op=mul"),
+    ],
+)
+def test_what_is_not_quite_a_normalisation_of_rows_stays(old, new):
+    rows = over_rows(NORMALISATION)
+    assert old in rows
+    assert_stays(rows.replace(old, new), "fuse_layer_norm")
+
+
 # fuse_rms_norm
 
 ROWS = """

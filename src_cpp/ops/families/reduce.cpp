@@ -307,4 +307,9 @@ RowReduction row_reduction(const ir::Graph& graph, const ir::Node& node) {
   return attrs.op == Op::kMean ? RowReduction::kMean : RowReduction::kSum;
 }
 
+bool is_mean_of_row(const ir::Graph& graph, const ir::Node& node) {
+  return row_reduction(graph, node) == RowReduction::kMean &&
+         static_cast<const ReduceAttrs&>(*node.attrs).keep_dims;
+}
+
 }  // namespace clgpu::ops

@@ -9,6 +9,9 @@ namespace clgpu::ops {
 /// these axes with size 1.
 bool is_mean_of_pixels(const ir::Graph& graph, const ir::Node& node);
 
+/// Whether a node is the MEAN over the last axis, and keeps this axis with size 1.
+bool is_mean_of_row(const ir::Graph& graph, const ir::Node& node);
+
 /// Reductions over the last axis alone.
 enum class RowReduction { kNone, kSum, kMean };
 RowReduction row_reduction(const ir::Graph& graph, const ir::Node& node);

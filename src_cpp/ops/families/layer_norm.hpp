@@ -1,0 +1,13 @@
+// Normalisation of each row, as one node.
+#pragma once
+
+#include "ir/node.hpp"
+
+namespace clgpu::ops {
+
+/// The node that computes `activation((x - mean) / sqrt(variance + epsilon) * scale + bias)`, with
+/// mean and variance of each row (the last axis) of `x`. It replaces `last` and has its result and
+/// epilogue. `scale` and `bias` are tensors with one number per column, or -1.
+ir::Node layer_norm(const ir::Node& last, int x, float epsilon, int scale, int bias);
+
+}  // namespace clgpu::ops

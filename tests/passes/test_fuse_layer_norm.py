@@ -1,0 +1,261 @@
+"""However a converter spells layer normalisation, it becomes one node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import clgpu_delegate
+from tests.model_maker import ModelMaker
+from tests.ops.harness import check, half_exact
+from tests.runtimes import make_interpreter
+
+ROWS = (2, 5, 6, 8)
+KEPT = (2, 5, 6, 1)
+
+
+class Maker:
+    """The elementary operations on rows and on what is kept of it."""
+
+    def __init__(self, axes: tuple[int, ...] = (-1,), epsilon: float = 1e-3) -> None:
+        self.m = ModelMaker()
+        rng = np.random.default_rng(5)
+        self.scale = self.m.constant(rng.uniform(0.5, 1.5, 8).astype(np.float32))
+        self.bias = self.m.constant(rng.standard_normal((1, 1, 1, 8)).astype(np.float32))
+        self.axes = self.m.constant(np.array(axes, np.int32))
+        self.epsilon = self.m.constant(np.array([epsilon], np.float32))
+        self.x = self.m.input("x", ROWS)
+
+    def __getattr__(self, name: str) -> Callable[..., int]:
+        def op(*operands: int, **options: Any) -> int:
+            shapes = [self.m.shape(operand) for operand in operands]
+            return self.m.op(name.upper(), operands, np.broadcast_shapes(*shapes), **options)
+
+        return op
+
+    def number(self, value: float) -> int:
+        return self.m.constant(np.array(value, np.float32))
+
+    def mean_of(self, x: int) -> int:
+        return self.m.op("MEAN", [x, self.axes], KEPT, keep_dims=True)
+
+    def moments(self) -> tuple[int, int]:
+        mean = self.mean_of(self.x)
+        return mean, self.mean_of(self.squared_difference(self.x, mean))
+
+    def build(self, *outputs: int) -> bytes:
+        self.m.output(*outputs)
+        return self.m.build()
+
+
+def plain(m: Maker) -> int:
+    mean, variance = m.moments()
+    inverse = m.rsqrt(m.add(variance, m.epsilon))
+    return m.add(m.mul(m.mul(m.sub(m.x, mean), inverse), m.scale), m.bias)
+
+
+def other_operands_first(m: Maker) -> int:
+    mean = m.mean_of(m.x)
+    variance = m.mean_of(m.squared_difference(mean, m.x))
+    inverse = m.rsqrt(m.add(m.epsilon, variance))
+    return m.add(m.bias, m.mul(m.scale, m.mul(inverse, m.sub(m.x, mean))))
+
+
+def scale_in_the_factor(m: Maker) -> int:
+    mean, variance = m.moments()
+    factor = m.mul(m.rsqrt(m.add(variance, m.epsilon)), m.scale)
+    return m.add(m.mul(m.sub(m.x, mean), factor), m.bias)
+
+
+def as_batch_normalization(m: Maker) -> int:
+    mean, variance = m.moments()
+    factor = m.mul(m.rsqrt(m.add(variance, m.epsilon)), m.scale)
+    return m.add(m.mul(m.x, factor), m.sub(m.bias, m.mul(mean, factor)))
+
+
+def without_bias(m: Maker) -> int:
+    mean, variance = m.moments()
+    factor = m.rsqrt(m.add(variance, m.epsilon))
+    return m.sub(m.mul(m.x, factor), m.mul(mean, factor))
+
+
+def by_division(m: Maker) -> int:
+    mean, variance = m.moments()
+    deviation = m.sqrt(m.add(variance, m.epsilon))
+    return m.add(m.mul(m.div(m.sub(m.x, mean), deviation), m.scale), m.bias)
+
+
+def by_square(m: Maker) -> int:
+    centred = m.sub(m.x, m.mean_of(m.x))
+    variance = m.mean_of(m.square(centred))
+    return m.mul(centred, m.rsqrt(m.add(variance, m.epsilon)))
+
+
+def by_product(m: Maker) -> int:
+    centred = m.sub(m.x, m.mean_of(m.x))
+    variance = m.mean_of(m.mul(centred, centred))
+    return m.add(m.mul(centred, m.rsqrt(m.add(variance, m.epsilon))), m.bias)
+
+
+def by_powers(m: Maker) -> int:
+    centred = m.sub(m.x, m.mean_of(m.x))
+    variance = m.mean_of(m.pow(centred, m.number(2)))
+    return m.mul(m.mul(centred, m.pow(m.add(variance, m.epsilon), m.number(-0.5))), m.scale)
+
+
+def by_the_power_of_a_root(m: Maker) -> int:
+    centred = m.sub(m.x, m.mean_of(m.x))
+    variance = m.mean_of(m.pow(centred, m.number(2)))
+    return m.div(centred, m.pow(m.add(variance, m.epsilon), m.number(0.5)))
+
+
+SPELLINGS = {
+    f.__name__: f
+    for f in (
+        plain, other_operands_first, scale_in_the_factor, as_batch_normalization, without_bias,
+        by_division, by_square, by_product, by_powers, by_the_power_of_a_root,
+    )
+}  # fmt: skip
+
+
+def launches_of(model: bytes) -> tuple[int, list[str]]:
+    """Kernel launches, and what became of each node."""
+    delegate = clgpu_delegate.load(warm_up=False)
+    make_interpreter("auto", model, [delegate]).allocate_tensors()
+    explanation = delegate.explain()
+    assert explanation.claimed == explanation.total
+    return explanation.partitions[0].launches, [node.reason for node in explanation.nodes]
+
+
+def sample(rng: np.random.Generator) -> np.ndarray:
+    return half_exact(rng.standard_normal(ROWS).astype(np.float32) + 0.5)
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS.values(), ids=SPELLINGS)
+@pytest.mark.parametrize("activation", ["", "RELU", "TANH"])
+def test_spelling_becomes_one_node(spelling, activation, device, precision, rng):
+    m = Maker()
+    y = spelling(m)
+    if activation:
+        y = getattr(m, activation)(y)
+    model = m.build(y)
+    launches, reasons = launches_of(model)
+    assert launches == 1
+    assert all("fused" in reason for reason in reasons[: -2 if activation else -1])
+    check(model, [sample(rng)], None, device=device, precision=precision, accumulation=8)
+
+
+def test_activation_of_the_last_addition_is_kept(device, precision, rng):
+    m = Maker()
+    mean, variance = m.moments()
+    y = m.mul(m.sub(m.x, mean), m.rsqrt(m.add(variance, m.epsilon)))
+    model = m.build(m.add(y, m.bias, fused_activation_function="RELU6"))
+    assert launches_of(model)[0] == 1
+    check(model, [sample(rng)], None, device=device, precision=precision, accumulation=8)
+
+
+def test_activation_between_ends_the_normalisation(device, precision, rng):
+    m = Maker()
+    mean, variance = m.moments()
+    inverse = m.rsqrt(m.add(variance, m.epsilon))
+    y = m.mul(m.sub(m.x, mean), inverse, fused_activation_function="RELU")
+    model = m.build(m.add(y, m.bias))
+    assert launches_of(model)[0] == 2
+    check(model, [sample(rng)], None, device=device, precision=precision, accumulation=8)
+
+
+def test_result_read_twice_is_computed_once(device, precision, rng):
+    """What scales it is an operation of its own, then."""
+    m = Maker()
+    mean, variance = m.moments()
+    y = m.mul(m.sub(m.x, mean), m.rsqrt(m.add(variance, m.epsilon)))
+    model = m.build(m.neg(y), m.mul(y, m.scale))
+    assert launches_of(model)[0] == 1 + 2
+    check(model, [sample(rng)], None, device=device, precision=precision, accumulation=8)
+
+
+def test_mean_and_variance_that_others_read_stay(device, precision, rng):
+    m = Maker()
+    mean, variance = m.moments()
+    y = m.mul(m.sub(m.x, mean), m.rsqrt(m.add(variance, m.epsilon)))
+    model = m.build(m.add(y, m.bias), mean, m.neg(variance))
+    assert launches_of(model)[0] == 1 + 4
+    check(model, [sample(rng)], None, device=device, precision=precision, accumulation=16)
+
+
+def test_two_scales_of_the_same_rows(device, precision, rng):
+    m = Maker()
+    mean, variance = m.moments()
+    centred, inverse = m.sub(m.x, mean), m.rsqrt(m.add(variance, m.epsilon))
+    a = m.add(m.mul(m.mul(centred, inverse), m.scale), m.bias)
+    b = m.mul(centred, m.mul(inverse, m.scale))
+    model = m.build(a, b)
+    assert launches_of(model)[0] == 2
+    check(model, [sample(rng)], None, device=device, precision=precision, accumulation=8)
+
+
+def test_addition_of_another_tensor_and_an_activation_are_fused(device, precision, rng):
+    m = Maker()
+    other = m.m.input("other", ROWS)
+    model = m.build(m.leaky_relu(m.add(other, plain(m)), alpha=0.2))
+    assert launches_of(model)[0] == 1
+    inputs = [sample(rng), sample(rng)]
+    check(model, inputs, None, device=device, precision=precision, accumulation=8)
+
+
+def over_two_axes(m: Maker) -> int:
+    m.axes = m.m.constant(np.array([2, 3], np.int32))
+    kept = (*ROWS[:2], 1, 1)
+    mean = m.m.op("MEAN", [m.x, m.axes], kept, keep_dims=True)
+    squares = m.squared_difference(m.x, mean)
+    variance = m.m.op("MEAN", [squares, m.axes], kept, keep_dims=True)
+    return m.mul(m.sub(m.x, mean), m.rsqrt(m.add(variance, m.epsilon)))
+
+
+def without_epsilon(m: Maker) -> int:
+    mean, variance = m.moments()
+    return m.mul(m.sub(m.x, mean), m.rsqrt(variance))
+
+
+def of_another_mean(m: Maker) -> int:
+    other = m.m.input("other", ROWS)
+    _, variance = m.moments()
+    return m.mul(m.sub(m.x, m.mean_of(other)), m.rsqrt(m.add(variance, m.epsilon)))
+
+
+def by_another_power(m: Maker) -> int:
+    centred = m.sub(m.x, m.mean_of(m.x))
+    variance = m.mean_of(m.square(centred))
+    return m.mul(centred, m.pow(m.add(variance, m.epsilon), m.number(-1)))
+
+
+def root_without_inverse(m: Maker) -> int:
+    mean, variance = m.moments()
+    return m.mul(m.sub(m.x, mean), m.sqrt(m.add(variance, m.epsilon)))
+
+
+@pytest.mark.parametrize(
+    "other", [over_two_axes, without_epsilon, of_another_mean, root_without_inverse, by_another_power]
+)
+def test_other_formulas_stay(other, device, precision, rng):
+    m = Maker()
+    model = m.build(other(m))
+    reasons = launches_of(model)[1]
+    assert not any("fused" in reason for reason in reasons)
+    inputs = [sample(rng), sample(rng)][: 2 if other is of_another_mean else 1]
+    check(model, inputs, None, device=device, precision=precision, accumulation=8)
+
+
+def test_constants_of_other_shapes_stay_outside(device, precision, rng):
+    """A number, and a number per row."""
+    m = Maker()
+    mean, variance = m.moments()
+    y = m.mul(m.sub(m.x, mean), m.rsqrt(m.add(variance, m.epsilon)))
+    y = m.mul(y, m.m.constant(np.float32(1.5)))
+    rows = half_exact(rng.standard_normal((5, 1, 1)).astype(np.float32))
+    model = m.build(m.add(y, m.m.constant(rows)))
+    assert launches_of(model)[0] == 1 + 2
+    check(model, [sample(rng)], None, device=device, precision=precision, accumulation=8)
