@@ -6,7 +6,7 @@
 namespace clgpu::passes {
 
 void fuse_instance_norm(ir::Graph& graph) {
-  fuse_moments(graph, {"fuse_instance_norm", ops::is_mean_of_pixels, ops::instance_norm});
+  fuse_moments(graph, {"fuse_instance_norm", ops::keeps_mean_of_pixels, ops::instance_norm});
 }
 
 }  // namespace clgpu::passes

@@ -1,5 +1,6 @@
 #include "base/index.hpp"
 #include "ops/families/binary.hpp"
+#include "ops/families/fully_connected_fused.hpp"
 #include "passes/pass.hpp"
 
 namespace clgpu::passes {
@@ -22,6 +23,16 @@ void add_in_tail(const ir::Graph& graph, const ir::Node& sum, int result, ir::No
   tail.sum = graph.tensor(sum.outputs[0]).quantization;
   tail.sum_activation = sum.epilogue.activation;
   fused.tail = std::make_shared<const ir::Tail>(std::move(tail));
+}
+
+// How many axes of size 1 `shape` has in front of those of `last`; 0 if it has others.
+int axes_in_front(const ir::Shape& last, const ir::Shape& shape) {
+  const int ones = shape.rank() - last.rank();
+  if (ones <= 0) return 0;
+  for (int axis = 0; axis < shape.rank(); ++axis) {
+    if (shape[axis] != (axis < ones ? 1 : last[axis - ones])) return 0;
+  }
+  return ones;
 }
 
 }  // namespace
@@ -50,7 +61,10 @@ void fuse_residual(ir::Graph& graph) {
     // The shapes at load time: constants never change with a resize. If another operand does not
     // either, the delegate runs the passes again (Partition::infer_shapes).
     if (residual.is_constant()) return "the other input is a constant";
-    if (result.shape != residual.shape) return "the other input has another shape";
+    if (result.shape != residual.shape &&
+        (result.is_quantized() || axes_in_front(result.shape, residual.shape) == 0 ||
+         ops::with_ones(writer, 0) == nullptr))
+      return "the other input has another shape";
     if (result.shape.rank() == 0) return "it is a scalar";
     return {};
   };
@@ -75,6 +89,12 @@ void fuse_residual(ir::Graph& graph) {
     removed[uz(writer)] = true;
     fused.inputs.resize(uz(fused.kind->residual), -1);
     fused.inputs.push_back(take_b ? a : b);
+    if (const int ones =
+            axes_in_front(graph.tensor(fused.outputs[0]).shape, graph.tensor(sum.outputs[0]).shape);
+        ones > 0) {
+      fused.attrs = ops::with_ones(fused, ones);
+      ir::rely_on_shapes(graph);
+    }
     fused.outputs[0] = sum.outputs[0];
     if (graph.tensor(sum.outputs[0]).is_quantized()) {
       add_in_tail(graph, sum, take_b ? b : a, fused);

@@ -61,7 +61,8 @@ void keep_half_constants(ir::Graph& graph);
 void fuse_instance_norm(ir::Graph& graph);
 
 /// Those that normalise each row, which is the last axis, become one node (the family layer_norm).
-void fuse_layer_norm(ir::Graph& graph);
+/// Without `norms`, as the option engines names a kernel of theirs, all stay apart.
+void fuse_layer_norm(ir::Graph& graph, bool norms);
 
 /// MUL, MEAN, RSQRT and so on that divide each row by the root of its mean square become one node,
 /// with the factors of the columns, if there are any.
@@ -76,8 +77,14 @@ void fuse_rotation(ir::Graph& graph);
 /// that no scores are stored, in whatever order converters have the axes.
 void fuse_attention(ir::Graph& graph);
 
-/// A product of a tensor and its sigmoid becomes the activation ir::Activation::kSwish.
+/// A product of a tensor and its sigmoid becomes the activation ir::Activation::kSwish, that of x
+/// and relu6(x + 3) / 6 becomes kHardSwish.
 void fuse_swish(ir::Graph& graph);
+
+/// A tensor that is multiplied by a gate, which one or two small products compute of the means over
+/// an image's pixels, becomes one node with two launches (the family squeeze_excite). Without
+/// `gates`, as with a memory budget, all stay apart. Runs after fuse_activation.
+void fuse_squeeze_excite(ir::Graph& graph, bool gates, const DeviceInfo& device);
 
 /// An activation that is the only reader of a node's result moves into that node's epilogue.
 void fuse_activation(ir::Graph& graph);
@@ -188,6 +195,8 @@ struct PipelineOptions {
   std::shared_ptr<const PrecisionPlan> plan{};  ///< with kMixed; null: none is known
   Separable separable = Separable::kWherePays;
   bool products = true;  ///< of fuse_products
+  bool norms = true;     ///< of fuse_layer_norm
+  bool gates = true;     ///< of fuse_squeeze_excite
   DynamicRange dynamic_range = DynamicRange::kDequantize;
   Experts experts = Experts::kSparse;
   /// False: branches of IF stay graphs of their own, so that only what runs needs device memory.

@@ -84,6 +84,8 @@ const Choices<Set>& settings() {
                                                  "separable", word(value));
        }},
       {"products", sets(&passes::PipelineOptions::products)},
+      {"norms", sets(&passes::PipelineOptions::norms)},
+      {"gates", sets(&passes::PipelineOptions::gates)},
       {"dynamic_range",
        [](Settings& s, const py::object& value) {
          s.options.dynamic_range = chosen<DynamicRange>(

@@ -223,6 +223,45 @@ def test_broadcast_is_not_fused(shape, device, precision, rng):
     check(model, inputs, None, device=device, precision=precision, accumulation=73)
 
 
+def flat_dense(m: Maker, x: int, rows: int) -> int:
+    weights, bias = m.constant(8, 8), m.constant(8)
+    return m.m.op("FULLY_CONNECTED", [x, weights, bias], (rows, 8))
+
+
+@pytest.mark.parametrize("shape", [(1, 5, 8), (1, 1, 5, 8)])
+def test_rows_without_the_axes_of_1_that_others_have(shape, device, precision, rng):
+    """The result of the product gets these axes, as the addition gives them to its result."""
+    m = Maker()
+    x, y = m.input("x", *shape), m.input("y", *shape)
+    total = m.m.op("ADD", [flat_dense(m, x, 5), y], shape)
+    model = m.build(m.m.op("MUL", [total, m.constant(*shape)], shape))
+    inputs = [sample(rng, *shape), sample(rng, *shape)]
+    assert reasons_of(model, *inputs)[1].startswith(FUSED)
+    check(model, inputs, None, device=device, precision=precision, accumulation=8)
+
+
+@pytest.mark.parametrize("shape", [(5, 1, 8), (2, 5, 8), (1, 1, 8)])
+def test_other_axes_in_front_are_not_fused(shape, device, precision, rng):
+    m = Maker()
+    x, y = m.input("x", 5, 8), m.input("y", *shape)
+    result = np.broadcast_shapes((5, 8), shape)
+    model = m.build(m.m.op("ADD", [flat_dense(m, x, 5), y], result))
+    inputs = [sample(rng, 5, 8), sample(rng, *shape)]
+    assert reasons_of(model, *inputs)[1] == STAYS
+    check(model, inputs, None, device=device, precision=precision, accumulation=8)
+
+
+def test_more_rows_after_loading(device, rng):
+    m = Maker()
+    x, y = m.input("x", 1, 5, 8), m.input("y", 1, 5, 8)
+    model = m.build(m.m.op("ADD", [flat_dense(m, x, 5), y], (1, 5, 8)))
+    inputs = [sample(rng, 1, 7, 8), sample(rng, 1, 7, 8)]
+    check(
+        model, inputs, None, device=device, precision="fp32", accumulation=8,
+        resize={0: (1, 7, 8), 1: (1, 7, 8)},
+    )  # fmt: skip
+
+
 def test_broadcast_of_the_convolution_is_not_fused(device, precision, rng):
     m = Maker()
     x, other = m.input("x", 1, 1, 1, 8), m.input("other")

@@ -173,6 +173,12 @@ def test_what_is_not_quite_a_normalisation_of_rows_stays(old, new):
     assert_stays(rows.replace(old, new), "fuse_layer_norm")
 
 
+def test_normalisations_stay_where_their_parts_are_named():
+    result = after(over_rows(NORMALISATION), "fuse_layer_norm", norms=False)
+    assert "layer_norm(" not in result
+    assert "the option engines names a kernel of its parts" in result
+
+
 # fuse_rms_norm
 
 ROWS = """
@@ -497,6 +503,119 @@ def test_product_with_the_sigmoid_is_an_activation():
 def test_other_products_of_activations_stay(old, new):
     assert old in SWISH
     assert_stays(SWISH.replace(old, new), "fuse_swish")
+
+
+HARD_SWISH = """
+%0: float32[2, 3]
+%1: float32[] = const [3]
+%2: float32[] = const [0.16666667]
+inputs %0
+%3: float32[2, 3] = add(%0, %1) op=ADD node=0 activation=relu6
+%4: float32[2, 3] = binary(%0, %3) {op=mul} op=MUL node=1
+%5: float32[2, 3] = binary(%4, %2) {op=mul} op=MUL node=2
+outputs %5
+"""
+
+SIXTH_FIRST = """
+%4: float32[2, 3] = binary(%2, %3) {op=mul} op=MUL node=1
+%5: float32[2, 3] = binary(%4, %0) {op=mul} op=MUL node=2
+outputs %5
+"""
+
+DIVIDED = """
+%6: float32[2, 3] = unary(%3) op=RELU6 node=3 activation=relu6
+%4: float32[2, 3] = binary(%6, %0) {op=mul} op=MUL node=1
+%5: float32[2, 3] = binary(%4, %2) {op=div} op=DIV node=2
+outputs %5
+"""
+
+
+def test_spelled_hard_swish_is_an_activation():
+    head = HARD_SWISH.partition("%4")[0]
+    plain = head.replace(" activation=relu6", "").replace("0.16666667", "6")
+    for before in (HARD_SWISH, head + SIXTH_FIRST, plain + DIVIDED):
+        result = after(before, "fuse_swish", "remove_dead")
+        node = [line for line in result.splitlines() if line.startswith("%5")]
+        assert len(node) == 1
+        assert "= unary(%0) op=" in node[0]
+        assert "activation=hard_swish" in node[0]
+        assert "binary" not in result
+        assert "add" not in result
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("const [3]", "const [2.5]"),
+        ("0.16666667", "0.1666"),
+        ("activation=relu6", "activation=relu"),
+        ("(%0, %3)", "(%3, %3)"),
+        ("(%0, %3) {op=mul} op=MUL node=1", "(%0, %3) {op=mul} op=MUL node=1 activation=relu"),
+        ("op=MUL node=2", "op=MUL node=2 activation=relu"),
+        ("(%4, %2) {op=mul}", "(%4, %2) {op=sub}"),
+    ],
+)
+def test_what_is_not_quite_a_hard_swish_stays(old, new):
+    assert old in HARD_SWISH
+    assert_stays(HARD_SWISH.replace(old, new), "fuse_swish")
+
+
+# fuse_squeeze_excite
+
+GATE = """
+%0: float32[1, 8, 8, 4]
+%1: int32[2] = const [1, 2]
+%2: float32[2, 1, 1, 4] = const splat(1)
+%3: float32[4, 1, 1, 2] = const splat(1)
+inputs %0
+%4: float32[1, 1, 1, 4] = reduce(%0, %1) {op=mean, axes=[1, 2], keep_dims=true} op=MEAN node=0
+%5: float32[1, 1, 1, 2] = conv2d(%4, %2) op=CONV_2D node=1 activation=relu
+%6: float32[1, 1, 1, 4] = conv2d(%5, %3) op=CONV_2D node=2 activation=sigmoid
+%7: float32[1, 8, 8, 4] = binary(%0, %6) {op=mul} op=MUL node=3
+outputs %7
+"""
+CPU = {"device": "cpu", "local_bytes": 32768}
+
+
+def test_gate_of_an_image_becomes_one_node():
+    result = after(GATE, "fuse_squeeze_excite", **CPU)
+    assert (
+        "%7: float32[1, 8, 8, 4] = squeeze_excite(%0, -, %2, -, %3, -, -) "
+        "{hidden=relu, gate=sigmoid} op=MUL node=3" in result
+    )
+    for node in (0, 1, 2):
+        assert f"step fuse_squeeze_excite applied node={node} into=3" in result
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("outputs %7", "outputs %7, %6"),
+        ("outputs %7", "outputs %7, %4"),
+        ("axes=[1, 2]", "axes=[1]"),
+        ("activation=sigmoid", "activation=leaky_relu alpha=0.1"),
+        ("{op=mul} op=MUL", "{op=sub} op=SUB"),
+    ],
+)
+def test_what_is_not_quite_a_gate_stays(old, new):
+    assert old in GATE
+    assert_stays(GATE.replace(old, new), "fuse_squeeze_excite", **CPU)
+
+
+def test_gates_of_many_products_stay():
+    wide = GATE.replace("[2, 1, 1, 4]", "[40000, 1, 1, 4]").replace("1, 1, 2]", "1, 1, 40000]")
+    wide = wide.replace("%5: float32[1, 1, 1, 2]", "%5: float32[1, 1, 1, 40000]")
+    declined = (
+        'fuse_squeeze_excite declined node=3 "a launch for each node is expected to be faster on '
+        'this device"'
+    )
+    assert declined in after(wide, "fuse_squeeze_excite", **CPU)
+
+
+def test_gates_stay_where_their_parts_are_named():
+    result = after(GATE, "fuse_squeeze_excite", gates=False, **CPU)
+    assert "squeeze_excite(" not in result
+    assert "with a memory budget, or as the option engines names a kernel of its parts" in result
 
 
 # fuse_activation

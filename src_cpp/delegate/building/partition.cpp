@@ -10,7 +10,9 @@
 #include "delegate/building/estimate.hpp"
 #include "delegate/int_array.hpp"
 #include "ops/families/fully_connected_fused.hpp"
+#include "ops/families/layer_norm.hpp"
 #include "ops/families/separable_conv2d.hpp"
+#include "ops/families/squeeze_excite.hpp"
 #include "passes/pass.hpp"
 #include "plan/roads.hpp"
 #include "tfl/node_view.hpp"
@@ -129,6 +131,9 @@ ir::Graph Partition::pass(ir::Graph graph, Level level) const {
   // Weights of nodes that stay apart can be divided and streamed.
   wanted.products = options.plan.memory_budget == 0 &&
                     !names_a_part(options.plan.engines, ops::kFusedFullyConnectedFamily);
+  wanted.norms = !names_a_part(options.plan.engines, ops::kLayerNormFamily);
+  wanted.gates = options.plan.memory_budget == 0 &&
+                 !names_a_part(options.plan.engines, ops::kSqueezeExciteFamily);
   wanted.dynamic_range = options.dynamic_range;
   wanted.experts = options.experts;
   wanted.inlines_branches = options.plan.memory_budget == 0;

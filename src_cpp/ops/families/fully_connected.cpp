@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "ir/fields.hpp"
+#include "ops/families/fully_connected_fused.hpp"
 #include "ops/families/quantize_rows.hpp"
 #include "ops/products/tensor_gemm.hpp"
 #include "ops/shared/sharing.hpp"
@@ -18,7 +19,8 @@ constexpr int kFullyConnected = 9;
 
 struct FullyConnectedAttrs : DynamicRangeAttrs {
   bool keep_num_dims = false;
-  CLGPU_FIELDS(asymmetric, allows_hybrid, depth, keep_num_dims)
+  int ones = 0;  ///< axes of size 1 in front of a result whose axes are not kept
+  CLGPU_FIELDS(asymmetric, allows_hybrid, depth, keep_num_dims, ones)
 };
 
 OrRefusal<Imported> import(const tfl::NodeView& node) {
@@ -63,8 +65,11 @@ ir::Shapes infer(const NodeContext& node) {
     throw ShapeError("bias " + node.input(kBias).shape.str() + " does not fit weights " +
                      weights.str());
   }
-  if (!node.attrs<FullyConnectedAttrs>().keep_num_dims) {
-    const ir::Shape flat({static_cast<int>(src.elements() / depth), cols});
+  const auto& attrs = node.attrs<FullyConnectedAttrs>();
+  if (!attrs.keep_num_dims) {
+    std::vector<int> dims(uz(attrs.ones), 1);
+    dims.insert(dims.end(), {static_cast<int>(src.elements() / depth), cols});
+    const ir::Shape flat(dims);
     check_residual_shape(node, flat);
     return {flat};
   }
@@ -471,5 +476,13 @@ const Family kFullyConnectedFamily = [] {
   family.variants = {&kFusedFullyConnectedFamily};
   return family;
 }();
+
+ir::AttrsPtr with_ones(const ir::Node& node, int ones) {
+  if (!is_fully_connected(node)) return nullptr;
+  FullyConnectedAttrs attrs = static_cast<const FullyConnectedAttrs&>(*node.attrs);
+  if (attrs.keep_num_dims) return nullptr;
+  attrs.ones += ones;
+  return share(attrs);
+}
 
 }  // namespace clgpu::ops

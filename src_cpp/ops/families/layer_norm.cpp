@@ -11,7 +11,7 @@
 
 namespace clgpu::ops {
 
-extern const Family kLayerNormFamily;
+extern const Family kAddFamily, kBinaryFamily, kReduceFamily, kUnaryFamily;
 
 namespace {
 
@@ -133,6 +133,7 @@ const Family kLayerNormFamily = [] {
   family.rows = &kRowwise;
   family.flops = flops;
   family.stock_passes = 6;
+  family.fuses = {&kAddFamily, &kBinaryFamily, &kReduceFamily, &kUnaryFamily};
   return family;
 }();
 

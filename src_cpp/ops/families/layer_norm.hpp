@@ -1,9 +1,11 @@
 // Normalisation of each row, as one node.
 #pragma once
 
-#include "ir/node.hpp"
+#include "ops/family.hpp"
 
 namespace clgpu::ops {
+
+extern const Family kLayerNormFamily;
 
 /// The node that computes `activation((x - mean) / sqrt(variance + epsilon) * scale + bias)`, with
 /// mean and variance of each row (the last axis) of `x`. It replaces `last` and has its result and

@@ -236,6 +236,16 @@ ir::AttrsPtr with_border(const PoolAttrs& attrs, const Border& border) {
   return touches ? share(result) : nullptr;
 }
 
+bool averages_all_pixels(const ir::Graph& graph, const ir::Node& node) {
+  const auto* attrs = dynamic_cast<const PoolAttrs*>(node.attrs.get());
+  if (attrs == nullptr || attrs->kind != PoolAttrs::kAverage || attrs->rows) return false;
+  const ir::Shape& src = graph.tensor(node.inputs[0]).shape;
+  const ir::Shape& dst = graph.tensor(node.outputs[0]).shape;
+  if (src.rank() != 4 || dst[1] != 1 || dst[2] != 1) return false;
+  const Window rows = rows_of(*attrs, src), columns = columns_of(*attrs, src);
+  return attrs->filter_h - rows.before >= src[1] && attrs->filter_w - columns.before >= src[2];
+}
+
 extern const Family kPoolFamily;
 const Family kPoolFamily = [] {
   Family family;

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "ir/fields.hpp"
+#include "ir/graph.hpp"
 #include "ops/products/conv_geometry.hpp"
 
 namespace clgpu::ops {
@@ -30,5 +31,8 @@ struct PoolAttrs : ir::Attrs {
 /// the maxima of numbers that are not below the border's. Null if this node cannot do that, or a
 /// window may lie in the border as a whole.
 ir::AttrsPtr with_border(const PoolAttrs& attrs, const Border& border);
+
+/// Whether a node is AVERAGE_POOL_2D with one window, which covers the image.
+bool averages_all_pixels(const ir::Graph& graph, const ir::Node& node);
 
 }  // namespace clgpu::ops

@@ -284,10 +284,10 @@ const Family kReduceFamily = [] {
   return family;
 }();
 
-bool is_mean_of_pixels(const ir::Graph& graph, const ir::Node& node) {
+bool is_mean_of_pixels(const ir::Graph& graph, const ir::Node& node, bool any_rank) {
   if (node.kind != &kReduceFamily) return false;
   const auto& attrs = static_cast<const ReduceAttrs&>(*node.attrs);
-  if (attrs.op != Op::kMean || !attrs.keep_dims) return false;
+  if (attrs.op != Op::kMean || (!attrs.keep_dims && !any_rank)) return false;
   const ir::Shape& src = graph.tensor(node.inputs[0]).shape;
   if (src.rank() < 3) return false;
   std::vector<bool> pixels(uz(src.rank()), true);

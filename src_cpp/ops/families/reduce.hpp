@@ -6,8 +6,11 @@
 namespace clgpu::ops {
 
 /// Whether a node is the MEAN over all axes of its input but the first and the last, and keeps
-/// these axes with size 1.
-bool is_mean_of_pixels(const ir::Graph& graph, const ir::Node& node);
+/// these axes with size 1; with `any_rank`, it may also remove them.
+bool is_mean_of_pixels(const ir::Graph& graph, const ir::Node& node, bool any_rank);
+inline bool keeps_mean_of_pixels(const ir::Graph& graph, const ir::Node& node) {
+  return is_mean_of_pixels(graph, node, /*any_rank=*/false);
+}
 
 /// Whether a node is the MEAN over the last axis, and keeps this axis with size 1.
 bool is_mean_of_row(const ir::Graph& graph, const ir::Node& node);
