@@ -1,6 +1,6 @@
 #include "base/index.hpp"
 #include "ops/families/binary.hpp"
-#include "ops/families/fully_connected_fused.hpp"
+#include "ops/families/fully_connected.hpp"
 #include "passes/pass.hpp"
 
 namespace clgpu::passes {
@@ -63,7 +63,7 @@ void fuse_residual(ir::Graph& graph) {
     if (residual.is_constant()) return "the other input is a constant";
     if (result.shape != residual.shape &&
         (result.is_quantized() || axes_in_front(result.shape, residual.shape) == 0 ||
-         ops::with_ones(writer, 0) == nullptr))
+         ops::fully_connected::with_ones(writer, 0) == nullptr))
       return "the other input has another shape";
     if (result.shape.rank() == 0) return "it is a scalar";
     return {};
@@ -92,7 +92,7 @@ void fuse_residual(ir::Graph& graph) {
     if (const int ones =
             axes_in_front(graph.tensor(fused.outputs[0]).shape, graph.tensor(sum.outputs[0]).shape);
         ones > 0) {
-      fused.attrs = ops::with_ones(fused, ones);
+      fused.attrs = ops::fully_connected::with_ones(fused, ones);
       ir::rely_on_shapes(graph);
     }
     fused.outputs[0] = sum.outputs[0];

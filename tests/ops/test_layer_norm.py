@@ -149,6 +149,4 @@ def test_rows_of_a_band(device, precision, rng):
     y = m.op("MUL", [y, m.op("RSQRT", [shifted], (1, 7, 3, 1))], shape)
     m.output(m.op("NEG", [y], shape))
     image = half_exact(rng.standard_normal(shape).astype(np.float32))
-    check(
-        m.build(), [image], None, device=device, precision=precision, row_band=3, accumulation=8
-    )
+    check(m.build(), [image], None, device=device, precision=precision, row_band=3, accumulation=8)

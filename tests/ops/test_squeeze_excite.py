@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -121,34 +120,43 @@ class Model:
         value = value @ weights.astype(np.float64).T + (bias if self.case.biases else 0)
         return self.activation(y, value, activation)
 
-    def activation(self, x: int, value: np.ndarray, name: str) -> tuple[int, np.ndarray]:
-        op: Callable[..., int] = lambda kind, operands, **options: self.m.op(  # noqa: E731
-            kind, operands, self.m.shape(x), **options
-        )
-        number = lambda v: self.m.constant(np.array(v, np.float32))  # noqa: E731
-        hard = np.clip(value + 3, 0, 6) / 6
-        if name == "":
-            return x, value
-        if name == "SWISH":
-            return op("MUL", [x, op("LOGISTIC", [x])]), value / (1 + np.exp(-value))
+    def op(self, kind: str, *operands: int, **options: Any) -> int:
+        shapes = [self.m.shape(operand) for operand in operands]
+        return self.m.op(kind, operands, np.broadcast_shapes(*shapes), **options)
+
+    def number(self, value: float) -> int:
+        return self.m.constant(np.array(value, np.float32))
+
+    def hard_sigmoid(self, x: int, name: str) -> int:
+        """Relu6(x + 3) / 6, as converters spell it."""
         if name == "HARD":
-            sum_ = op("ADD", [x, number(3)], fused_activation_function="RELU6")
-            return op("MUL", [sum_, number(1 / 6)]), hard
+            y = self.op("ADD", x, self.number(3), fused_activation_function="RELU6")
+            return self.op("MUL", y, self.number(1 / 6))
         if name == "HARD_DIV":
-            sum_ = op("ADD", [number(3), x], fused_activation_function="RELU6")
-            return op("DIV", [sum_, number(6)]), hard
-        if name == "HARD_APART":
-            return op("MUL", [number(1 / 6), op("RELU6", [op("ADD", [x, number(3)])])]), hard
-        if name == "LEAKY_RELU":
-            y = op(name, [x], alpha=0.2)
-            return y, np.where(value > 0, value, np.float32(0.2) * value)
+            y = self.op("ADD", self.number(3), x, fused_activation_function="RELU6")
+            return self.op("DIV", y, self.number(6))
+        return self.op(
+            "MUL", self.number(1 / 6), self.op("RELU6", self.op("ADD", x, self.number(3)))
+        )
+
+    def activation(self, x: int, value: np.ndarray, name: str) -> tuple[int, np.ndarray]:
+        hard = np.clip(value + 3, 0, 6) / 6
+        if name.startswith("HARD") and name != "HARD_SWISH":
+            return self.hard_sigmoid(x, name), hard
         values: dict[str, Any] = {
+            "": value,
             "RELU": np.maximum(value, 0),
+            "LEAKY_RELU": np.where(value > 0, value, np.float32(0.2) * value),
             "LOGISTIC": 1 / (1 + np.exp(-value)),
             "TANH": np.tanh(value),
+            "SWISH": value / (1 + np.exp(-value)),
             "HARD_SWISH": value * hard,
         }
-        return op(name, [x]), values[name]
+        if name == "SWISH":
+            x = self.op("MUL", x, self.op("LOGISTIC", x))
+        elif name:
+            x = self.op(name, x, **({"alpha": 0.2} if name == "LEAKY_RELU" else {}))
+        return x, values[name]
 
     def build(self) -> bytes:
         return self.m.build()
@@ -179,17 +187,20 @@ def test_gate_of_one_image_multiplies_another(device, precision, rng):
     mean = m.op("MEAN", [a, axes], (1, 1, 1, 12), keep_dims=True)
     weights = half_exact(rng.standard_normal((20, 1, 1, 12)).astype(np.float32))
     options = {"padding": "VALID", "stride_h": 1, "stride_w": 1}
-    gate = m.op("CONV_2D", [mean, m.constant(weights)], (1, 1, 1, 20), **options)
+    bias = m.constant(np.zeros(20, np.float32))
+    gate = m.op("CONV_2D", [mean, m.constant(weights), bias], (1, 1, 1, 20), **options)
     m.output(m.op("MUL", [m.op("LOGISTIC", [gate], (1, 1, 1, 20)), b], (1, 4, 9, 20)))
     assert launches_of(m.build(), device=device) == 2
     inputs = [half_exact(rng.standard_normal(s).astype(np.float32)) for s in
               ((1, 6, 5, 12), (1, 4, 9, 20))]  # fmt: skip
     x, y = (i.astype(np.float64) for i in inputs)
-    want = y / (1 + np.exp(-(x.mean((1, 2)) @ weights[:, 0, 0].astype(np.float64).T)))[:, None, None]
+    want = (
+        y / (1 + np.exp(-(x.mean((1, 2)) @ weights[:, 0, 0].astype(np.float64).T)))[:, None, None]
+    )
     check(m.build(), inputs, [want], device=device, precision=precision, accumulation=42)
 
 
-def test_other_sizes_after_loading(device, rng):
+def test_other_sizes_after_loading(device):
     image = (2, 11, 10, 16)
     model = Model(CASES["mean"], np.random.default_rng(3)).build()
     larger = Model(CASES["mean"]._replace(image=image), np.random.default_rng(3))

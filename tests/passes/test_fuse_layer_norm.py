@@ -238,7 +238,8 @@ def root_without_inverse(m: Maker) -> int:
 
 
 @pytest.mark.parametrize(
-    "other", [over_two_axes, without_epsilon, of_another_mean, root_without_inverse, by_another_power]
+    "other",
+    [over_two_axes, without_epsilon, of_another_mean, root_without_inverse, by_another_power],
 )
 def test_other_formulas_stay(other, device, precision, rng):
     m = Maker()

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "ir/fields.hpp"
-#include "ops/families/fully_connected_fused.hpp"
 #include "ops/families/quantize_rows.hpp"
 #include "ops/products/tensor_gemm.hpp"
 #include "ops/shared/sharing.hpp"
@@ -477,8 +476,8 @@ const Family kFullyConnectedFamily = [] {
   return family;
 }();
 
-ir::AttrsPtr with_ones(const ir::Node& node, int ones) {
-  if (!is_fully_connected(node)) return nullptr;
+ir::AttrsPtr fully_connected::with_ones(const ir::Node& node, int ones) {
+  if (node.kind != &kFullyConnectedFamily) return nullptr;
   FullyConnectedAttrs attrs = static_cast<const FullyConnectedAttrs&>(*node.attrs);
   if (attrs.keep_num_dims) return nullptr;
   attrs.ones += ones;

@@ -39,6 +39,10 @@ struct Fusion {
 std::vector<kernel::Candidate> warps(const NodeContext& node, const Products& size,
                                      const DeviceInfo& device, const Fusion& fusion = {});
 
+/// The attributes of a node of FULLY_CONNECTED whose result gets `ones` axes of size 1 in front of
+/// its two; null of other nodes, and of those that keep the axes of their input.
+ir::AttrsPtr with_ones(const ir::Node& node, int ones);
+
 /// The variant of fused nodes, without its name.
 Family fused_family();
 

@@ -13,10 +13,6 @@ extern const Family kFusedFullyConnectedFamily;
 /// Whether it is a node of FULLY_CONNECTED.
 bool is_fully_connected(const ir::Node& node);
 
-/// The attributes of such a node whose result gets `ones` axes of size 1 in front of its two; null
-/// of other nodes, and of those that keep the axes of their input.
-ir::AttrsPtr with_ones(const ir::Node& node, int ones);
-
 /// Nodes that one node may compute; null: there is no such node.
 struct ProductParts {
   const ir::Node* norm = nullptr;  ///< rms_norm, of which `product` and `other` read the result
