@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from clgpu_delegate.base.number_types import kind_of
 from clgpu_delegate.base.progress import Bar
 from clgpu_delegate.delegate import Delegate
 from clgpu_delegate.errors import (
@@ -750,7 +751,7 @@ class _Search:
         metric = self._subject.metric
         if metric is None:
             return relative_l2(outputs, reference)
-        if not all(np.isfinite(o).all() for o in outputs if o.dtype.kind == "f"):
+        if not all(np.isfinite(o).all() for o in outputs if kind_of(o.dtype) == "f"):
             return math.inf  # numbers beyond the range of half
         try:
             error = float(metric(outputs, reference))
@@ -807,7 +808,7 @@ def relative_l2(outputs: Sequence[Array], reference: Sequence[Array]) -> float:
     for got, want in zip(outputs, reference):
         if got.shape != want.shape:
             return math.inf
-        if want.dtype.kind != "f" and want.dtype.name != "bfloat16":
+        if kind_of(want.dtype) != "f":
             errors.append(float(np.mean(got != want)) if want.size else 0.0)
             continue
         known = np.isfinite(want)
