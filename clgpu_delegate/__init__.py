@@ -70,7 +70,13 @@ if TYPE_CHECKING:
     from clgpu_delegate.measure.tuning import TunedLayer, Tuning, tune
     from clgpu_delegate.options import Options
     from clgpu_delegate.placement import Placement, PlacementCandidate, measure_placement
-    from clgpu_delegate.precision import ChannelMeans, Int8Scale, PrecisionChange, PrecisionPlan, PrecisionPoint
+    from clgpu_delegate.precision import (
+        ChannelMeans,
+        Int8Scale,
+        PrecisionChange,
+        PrecisionPlan,
+        PrecisionPoint,
+    )
     from clgpu_delegate.profiling import Invoke, Launch, NodeProfile, Profile, Totals
     from clgpu_delegate.quantization import (
         Observer,

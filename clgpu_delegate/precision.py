@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from clgpu_delegate.base.files import write_atomically
 from clgpu_delegate.base.rendering import Group, Shown, Table, Text, as_text, size
 from clgpu_delegate.errors import FileError
-from clgpu_delegate.tflite.graph import Array
 
 RELATIVE_L2 = "relative L2"
 _FORMAT = 1
@@ -88,7 +88,7 @@ class ChannelMeans:
     """Of each channel, the last axis: four hexadecimal digits, a bfloat16."""
 
     @classmethod
-    def of(cls, tensor: int, values: Array) -> ChannelMeans:
+    def of(cls, tensor: int, values: npt.ArrayLike) -> ChannelMeans:
         """Of one number for each channel."""
         numbers = np.asarray(values, np.float32)
         # Rounded to the nearest; what is lost is far below what the means are needed for.
@@ -390,7 +390,9 @@ def _flag(name: str, value: Any) -> bool:
 def _bits(name: str, value: Any) -> str:
     digits = isinstance(value, str) and re.fullmatch("([0-9a-f]{4})+", value)
     # Of a number that is not finite, all bits of the exponent are set.
-    if not digits or any(int(value[i : i + 4], 16) & 0x7F80 == 0x7F80 for i in range(0, len(value), 4)):
+    if not digits or any(
+        int(value[i : i + 4], 16) & 0x7F80 == 0x7F80 for i in range(0, len(value), 4)
+    ):
         raise ValueError(
             f"{name} is {value!r:.40}; allowed: four hexadecimal digits for each channel, of a "
             "finite bfloat16"

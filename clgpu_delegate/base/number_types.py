@@ -26,7 +26,7 @@ def named(text: str) -> np.dtype[Any]:
     if text != _FILE:
         return np.dtype(text)
     try:
-        import ml_dtypes
+        import ml_dtypes  # noqa: PLC0415  # only models with bfloat16 need it
     except ImportError:
         raise TypeError("bfloat16 needs the package ml_dtypes, which is not installed") from None
     return np.dtype(ml_dtypes.bfloat16)

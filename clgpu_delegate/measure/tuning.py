@@ -296,8 +296,8 @@ def tune(
     shapes
         As in `explain_model`.
     **settings
-        The fields of `Options`; `tuning` may not be ``"off"``. With ``max_error``, `precision`,
-        `half_io` and `half_weights` may not be given.
+        The fields of `Options`; `tuning` may not be ``"off"``. With ``max_error``, `precision` and
+        `half_weights` may not be given; with `half_io`, errors are measured with it.
 
     Returns
     -------
