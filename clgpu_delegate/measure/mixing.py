@@ -157,7 +157,7 @@ class _Search:
         self, subject: Subject, bar: Bar, told: Callable[[int, int, str, str], None]
     ) -> None:
         self._subject, self._bar, self._told = subject, bar, told
-        self._end = time.monotonic() + subject.budget
+        self._end = math.inf  # until the precisions of the whole are measured
         self._searching, self._complete, self._stopped = False, True, False
         self._base: list[Change] = []  # is taken anyway
         self._best: list[Change] = []
@@ -205,6 +205,8 @@ class _Search:
         else:
             rounded = self._tried("tf32", self._alone)
             changes += [*half, *([] if rounded is None else self._rounded(floats, rounded))]
+        # Programs are compiled by now, which may take longer than the search.
+        self._end = time.monotonic() + subject.budget
         saves_time, end = subject.prefer == "time", self._end
         with_integers = saves_time and self._integers_may_hold()
         if with_integers:
@@ -591,9 +593,11 @@ class _Search:
         """The changes in groups, with the error of each group alone."""
         if not changes:
             return []
-        start = time.monotonic()
-        self._alone_of(changes[0])
-        each = time.monotonic() - start
+        each = math.inf
+        for _ in range(2):  # the first one may compile programs
+            start = time.monotonic()
+            self._alone_of(changes[0])
+            each = min(each, time.monotonic() - start)
         allowed = int((self._end - time.monotonic()) * _ALONE_SHARE / each)
         groups = grouped(changes, max(_LEAST_GROUPS, allowed))
         earlier, measured = self._measured, []

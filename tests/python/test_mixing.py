@@ -665,5 +665,5 @@ def test_inputs_and_outputs_as_half_count(tmp_path, samples):
     plan = tune(str(path), samples, max_error=2e-3, half_io=True)
     assert worst(str(path), samples, precision=plan, half_io=True, cache="off") <= 2e-3
     assert "half_io" not in plan.text
-    with pytest.raises(OptionError, match="inputs and outputs alone have an error of .* as half"):
+    with pytest.raises(OptionError, match=r"inputs and outputs alone have an error of .* as half"):
         tune(str(path), samples, max_error=1e-5, half_io=True)
