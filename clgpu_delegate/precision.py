@@ -216,8 +216,8 @@ class PrecisionPlan(Shown):
     """Of the tensors that these nodes read and write."""
 
     means: tuple[ChannelMeans, ...] = ()
-    """Of the tensors that products read whose weights are stored in 16 bits, where correcting their
-    biases lowers the error; files of earlier versions have none."""
+    """Of the tensors that products with rounded weights read, where correcting the biases lowers the
+    error; files of earlier versions have none."""
 
     def front(self) -> tuple[PrecisionPoint, ...]:
         """The points that no other point beats in time and error: the Pareto front, fastest first.

@@ -176,7 +176,9 @@ class _Search:
         self._observed: dict[str, IntegerParts] = {}  # by the observer of their ranges
         self._inputs: dict[int, tuple[int, ...]] = {}  # tensors of each node
         self._without: list[Change] = []  # the best without integers
-        self._means = means.NONE  # where they lower the error
+        self._observed_means: means.Means | None = None
+        self._means = means.NONE  # of what weights in 16 bits multiply, if they lower the error
+        self._int8_means = means.NONE  # the same of weights as int8
         self._borders: frozenset[int] = frozenset()  # that the option half_io makes half
         self._border_error = 0.0  # of nothing else
 
@@ -269,15 +271,21 @@ class _Search:
         if halves.error <= self._subject.max_error:
             return True
         whole = self._whole_base(half, floats, halves)
-        seen = [self._subject.samples[number] for number in self._seen]
         plain = self._error_of(whole, self._seen)
-        self._means = means.observe(self._subject.content, self._subject.runtime, seen)
-        corrected = self._error_of(whole, self._seen)
-        if not self._means.channels or not corrected < plain:
+        self._means = self._all_means()
+        corrected = self._error_of(whole, self._seen) if self._means.channels else math.inf
+        if not corrected < plain:
             self._means = means.NONE
             return False
         allowed = _MARGIN * self._subject.max_error
         return corrected <= allowed and self._error_of(whole, numbers) <= allowed
+
+    def _all_means(self) -> means.Means:
+        """Of what products read, on the samples of the search."""
+        if self._observed_means is None:
+            seen = [self._subject.samples[number] for number in self._seen]
+            self._observed_means = means.observe(self._subject.content, self._subject.runtime, seen)
+        return self._observed_means
 
     def _round_borders(self, floats: _Whole) -> None:
         """Inputs and outputs are half, as the option half_io says, whatever a plan lists."""
@@ -370,6 +378,13 @@ class _Search:
         if whole is None:
             return []
         stored = {t.id for t in whole.explanation.tensors if t.storage == "int8" and t.id in before}
+        if stored:
+            self._int8_means = self._all_means()
+            every = Change("int8", frozenset(stored), "", 0, 0)
+            channels = self._int8_means.of(stored)
+            corrected = self._error_of([every], numbers) if channels else math.inf
+            if not corrected < whole.error:
+                self._int8_means = means.NONE
         changes = []
         for node in whole.explanation.nodes:
             own = stored.intersection(node.input_ids)
@@ -767,8 +782,12 @@ class _Search:
         )
 
     def _means_of(self, ids: _Ids) -> tuple[ChannelMeans, ...]:
-        """Of what weights in 16 bits are multiplied by."""
-        return self._means.of((ids.half | ids.bfloat) - ids.int8)
+        """Of what rounded weights multiply."""
+        found = (
+            *self._means.of((ids.half | ids.bfloat) - ids.int8),
+            *self._int8_means.of(ids.int8),
+        )
+        return tuple(sorted(set(found), key=lambda of_one: of_one.tensor))
 
     def _error_of(self, changes: Sequence[Change], numbers: Sequence[int]) -> float:
         measured = self._trial(changes, numbers)
