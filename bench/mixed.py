@@ -40,6 +40,8 @@ class Row:
         Nodes that round factors.
     integers
         Nodes that compute with int8.
+    means
+        Tensors whose means correct the biases of products with rounded weights.
     tuning_s
         Seconds that tuning took.
     complete
@@ -62,6 +64,7 @@ class Row:
     tensors: int
     tf32: int
     integers: int
+    means: int
     tuning_s: float
     complete: bool
 
@@ -112,13 +115,20 @@ def plan_of(
         )
 
 
-def worst(model: bytes, samples: Samples, setting: Setting, precision: object) -> float:
-    """The largest error of a precision on samples, against the stock kernels."""
-    delegate = clgpu_delegate.load(device=setting.device, precision=precision)  # type: ignore[arg-type]
+def worst(
+    model: bytes, samples: Samples, setting: Setting, precisions: Sequence[object]
+) -> list[float]:
+    """The largest error of each precision on samples, against the stock kernels."""
     runtime = resolve_runtime(setting.runtime)
-    ours = make_interpreter(runtime, model, [delegate])
     stock = make_interpreter(runtime, model)
-    return max(relative_l2(run_interpreter(ours, x), run_interpreter(stock, x)) for x in samples)
+    wanted = [run_interpreter(stock, x) for x in samples]
+    errors = []
+    for precision in precisions:
+        delegate = clgpu_delegate.load(device=setting.device, precision=precision)  # type: ignore[arg-type]
+        ours = make_interpreter(runtime, model, [delegate])
+        pairs = zip(samples, wanted)
+        errors.append(max(relative_l2(run_interpreter(ours, x), want) for x, want in pairs))
+    return errors
 
 
 def measure(
@@ -139,7 +149,7 @@ def measure(
     if "fp16" not in points:
         raise ValueError("it does not run in fp16, which plans are compared with")
     floats, halves, mixed = points["fp32"], points["fp16"], points["mixed"]
-    errors = [worst(model, fresh, setting, precision) for precision in ("fp32", "fp16", plan)]
+    errors = worst(model, fresh, setting, ("fp32", "fp16", plan))
     stored = [tensor.storage for tensor in explanation.tensors]
     weights = set(plan.int8)
     quantised = sum(t.id in weights and t.storage == "int8" for t in explanation.tensors)
@@ -160,6 +170,7 @@ def measure(
         tensors=quantised + stored.count("float16") + stored.count("float32"),
         tf32=sum(node.precision == "tf32" for node in explanation.nodes),
         integers=len(plan.integers),
+        means=len(plan.means),
         tuning_s=seconds,
         complete=plan.complete,
     )
@@ -191,6 +202,7 @@ COLUMNS = (
     Column("of", "tensors", "d"),
     Column("tf32", "tf32", "d"),
     Column("integers", "integers", "d"),
+    Column("means", "means", "d"),
     Column("in s", "tuning_s", ".0f"),
 )
 

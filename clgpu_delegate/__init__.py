@@ -70,7 +70,13 @@ if TYPE_CHECKING:
     from clgpu_delegate.measure.tuning import TunedLayer, Tuning, tune
     from clgpu_delegate.options import Options
     from clgpu_delegate.placement import Placement, PlacementCandidate, measure_placement
-    from clgpu_delegate.precision import Int8Scale, PrecisionChange, PrecisionPlan, PrecisionPoint
+    from clgpu_delegate.precision import (
+        ChannelMeans,
+        Int8Scale,
+        PrecisionChange,
+        PrecisionPlan,
+        PrecisionPoint,
+    )
     from clgpu_delegate.profiling import Invoke, Launch, NodeProfile, Profile, Totals
     from clgpu_delegate.quantization import (
         Observer,
@@ -150,7 +156,7 @@ _NAMES = {
     "measure.quickstart": "Quickstart quickstart",
     "measure.tuning": "TunedLayer Tuning tune",
     "options": "Options",
-    "precision": "Int8Scale PrecisionChange PrecisionPlan PrecisionPoint",
+    "precision": "ChannelMeans Int8Scale PrecisionChange PrecisionPlan PrecisionPoint",
     "placement": "Placement PlacementCandidate measure_placement",
     "profiling": "Invoke Launch NodeProfile Profile Totals",
     "quantization": "Observer Quantization QuantizedLayer pseudo_quantize quantize",
@@ -175,6 +181,7 @@ __all__ = [
     "Capture",
     "Ceiling",
     "Ceilings",
+    "ChannelMeans",
     "ClgpuError",
     "Comparison",
     "Delegate",

@@ -162,8 +162,10 @@ class Options:
     launched kernel by kernel. See `Delegate.stats`."""
 
     half_io: bool = False
-    """With fp16, store the model's float inputs and outputs as half, too. The host converts them,
-    which halves their transfer and rounds the outputs to half."""
+    """With fp16 or a plan, store the model's float inputs and outputs as half, too. The host
+    converts them, which halves their transfer and rounds the outputs to half. Give it to `tune`
+    with ``max_error``, too: the bound of a plan counts these roundings only then.
+    ``precision="mixed"`` without a plan is fp32, where it has no effect."""
 
     memory_budget: int | str | None = ""
     """Device memory that a model may take, its weights included, such as 64 MiB or 1.5 GB; empty:

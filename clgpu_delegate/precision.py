@@ -6,9 +6,13 @@ import dataclasses
 import json
 import math
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
 
 from clgpu_delegate.base.files import write_atomically
 from clgpu_delegate.base.rendering import Group, Shown, Table, Text, as_text, size
@@ -61,6 +65,41 @@ class Int8Scale:
 
     zero_point: int
     """From -128 to 127."""
+
+
+@dataclasses.dataclass(frozen=True)
+class ChannelMeans:
+    """What a tensor is on average, channel by channel.
+
+    Weights that a plan rounds lose the same in each inference; the mean of what is lost at the
+    result is added to the bias ("bias correction": Nagel et al., Data-Free Quantization Through
+    Weight Equalization and Bias Correction, 2019).
+
+    Examples
+    --------
+    >>> clgpu_delegate.ChannelMeans(tensor=4, bits="3f80bf00").values
+    (1.0, -0.5)
+    """
+
+    tensor: int
+    """As the model counts it."""
+
+    bits: str
+    """Of each channel, the last axis: four hexadecimal digits, a bfloat16."""
+
+    @classmethod
+    def of(cls, tensor: int, values: npt.ArrayLike) -> ChannelMeans:
+        """Of one number for each channel."""
+        numbers = np.asarray(values, np.float32)
+        # Rounded to the nearest; what is lost is far below what the means are needed for.
+        high = (numbers.view(np.uint32) + np.uint32(0x8000)) >> 16
+        return cls(tensor, high.astype(">u2").tobytes().hex())
+
+    @property
+    def values(self) -> tuple[float, ...]:
+        """The numbers."""
+        high = np.frombuffer(bytes.fromhex(self.bits), ">u2").astype(np.uint32)
+        return tuple(float(value) for value in (high << 16).view(np.float32))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -176,6 +215,10 @@ class PrecisionPlan(Shown):
     scales: tuple[Int8Scale, ...] = ()
     """Of the tensors that these nodes read and write."""
 
+    means: tuple[ChannelMeans, ...] = ()
+    """Of the tensors that products with rounded weights read, where correcting the biases lowers the
+    error; files of earlier versions have none."""
+
     def front(self) -> tuple[PrecisionPoint, ...]:
         """The points that no other point beats in time and error: the Pareto front, fastest first.
 
@@ -201,6 +244,7 @@ class PrecisionPlan(Shown):
             self.bfloat,
             self.integers,
             self.scales,
+            self.means,
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -215,13 +259,15 @@ class PrecisionPlan(Shown):
         """Make a plan of what `to_dict` gives; a ValueError that names the field if it is not."""
         if not isinstance(data, Mapping) or data.get("format") != _FORMAT:
             raise ValueError("it is not a plan of precisions")
-        given = {"half_sums": (), "bfloat": (), "integers": (), "scales": (), **data}
+        given = {"half_sums": (), "bfloat": (), "integers": (), "scales": (), "means": ()}
+        given.update(data)
         del given["format"]
         plan = cls(
             **_checked(cls, given, ""),
             points=_entries(PrecisionPoint, "points", given["points"]),
             changes=_entries(PrecisionChange, "changes", given["changes"]),
             scales=_entries(Int8Scale, "scales", given["scales"]),
+            means=_entries(ChannelMeans, "means", given["means"]),
         )
         if not plan.max_error > 0:
             raise ValueError(f"max_error is {plan.max_error}; allowed: a number above 0")
@@ -341,7 +387,24 @@ def _flag(name: str, value: Any) -> bool:
     return value
 
 
-_READERS_OF: dict[str, Callable[[str, Any], Any]] = {"scale": _scale, "zero_point": _zero_point}
+def _bits(name: str, value: Any) -> str:
+    digits = isinstance(value, str) and re.fullmatch("([0-9a-f]{4})+", value)
+    # Of a number that is not finite, all bits of the exponent are set.
+    if not digits or any(
+        int(value[i : i + 4], 16) & 0x7F80 == 0x7F80 for i in range(0, len(value), 4)
+    ):
+        raise ValueError(
+            f"{name} is {value!r:.40}; allowed: four hexadecimal digits for each channel, of a "
+            "finite bfloat16"
+        )
+    return str(value)
+
+
+_READERS_OF: dict[str, Callable[[str, Any], Any]] = {
+    "scale": _scale,
+    "zero_point": _zero_point,
+    "bits": _bits,
+}
 """Of fields with less values than their types."""
 
 _READERS: dict[str, Callable[[str, Any], Any]] = {
@@ -365,7 +428,7 @@ def _checked(kind: type, entry: Mapping[str, Any], where: str) -> dict[str, Any]
     }
 
 
-_Entry = TypeVar("_Entry", PrecisionPoint, PrecisionChange, Int8Scale)
+_Entry = TypeVar("_Entry", PrecisionPoint, PrecisionChange, Int8Scale, ChannelMeans)
 
 
 def _entries(kind: type[_Entry], name: str, value: Any) -> tuple[_Entry, ...]:
@@ -392,6 +455,7 @@ def plan_text(
     bfloat: Iterable[int] = (),
     integers: Iterable[int] = (),
     scales: Iterable[Int8Scale] = (),
+    means: Iterable[ChannelMeans] = (),
 ) -> str:
     """The form in which the option `precision` has a plan; ``bound``: of the relative L2 error."""
     items = [f"model={model}"]
@@ -405,6 +469,7 @@ def plan_text(
         "sums": _ranges(half_sums),
         "integers": _ranges(integers),
         "scales": "+".join(map(_scale_text, sorted(scales, key=lambda scale: scale.tensor))),
+        "means": "+".join(f"{m.tensor}/{m.bits}" for m in sorted(means, key=lambda m: m.tensor)),
     }
     return ",".join([*items, *(f"{key}={ids}" for key, ids in lists.items() if ids)])
 

@@ -18,6 +18,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from clgpu_delegate.base.number_types import kind_of, named
 from clgpu_delegate.errors import FileError, ModelError
 from clgpu_delegate.tflite.graph import Array
 
@@ -230,9 +231,9 @@ def _array(content: bytes) -> Array:
     if start > _LONGEST_HEADER:
         raise ValueError
     header = ast.literal_eval(content[8 + width : start].decode("latin1"))
-    dtype = np.dtype(header["descr"])
+    dtype = named(header["descr"])
     shape = tuple(int(extent) for extent in header["shape"])
-    if dtype.kind not in "fiubcS" or header["fortran_order"] or min(shape, default=0) < 0:
+    if kind_of(dtype) not in "fiubcS" or header["fortran_order"] or min(shape, default=0) < 0:
         raise ValueError
     if math.prod(shape) * dtype.itemsize != len(content) - start:
         raise ValueError

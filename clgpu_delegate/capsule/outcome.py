@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from clgpu_delegate.base.number_types import kind_of
 from clgpu_delegate.tflite.graph import Array
 
 KINDS = ("agrees", "wrong", "build", "error", "hang", "crash", "unusable")
@@ -105,7 +106,7 @@ def outcome_of_one(got: Array, expected: Array, tolerance: float, position: int 
     if got.shape != expected.shape or got.dtype != expected.dtype:
         text = f"{got.dtype} {list(got.shape)}, expected {expected.dtype} {list(expected.shape)}"
         return Outcome("wrong", text, position, None, None, got.size, got.size)
-    if got.dtype.kind not in "fiu":
+    if kind_of(got.dtype) not in "fiu":
         wrong = int((got != expected).sum())
         return _outcome(wrong > 0, position, None, None, wrong, got.size)
     g, e = got.astype(np.float64), expected.astype(np.float64)
@@ -115,7 +116,7 @@ def outcome_of_one(got: Array, expected: Array, tolerance: float, position: int 
     finite = np.isfinite(e)
     error = np.where(finite, np.abs(np.where(finite, g, 0) - np.where(finite, e, 0)), 0)
     worst = float(error.max(initial=0.0))
-    if got.dtype.kind == "f":
+    if kind_of(got.dtype) == "f":
         norm = max(float(np.linalg.norm(e[finite])), float(np.finfo(np.float32).tiny))
         l2 = float(np.linalg.norm(error)) / norm
         scale = tolerance * max(norm / max(e.size, 1) ** 0.5, float(np.finfo(np.float32).tiny))

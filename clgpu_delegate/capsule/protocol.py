@@ -9,6 +9,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from clgpu_delegate.base.number_types import named
 from clgpu_delegate.tflite.graph import Array
 
 _HEAD = struct.Struct("<QQ")  # bytes of the JSON, bytes of the arrays
@@ -35,8 +36,9 @@ def receive(stream: BinaryIO) -> tuple[dict[str, Any], dict[str, Array]]:
     arrays = {}
     for name, dtype, shape in data["arrays"]:
         count = int(np.prod(shape, dtype=np.int64))
-        content = _exactly(stream, count * np.dtype(dtype).itemsize)
-        arrays[name] = np.frombuffer(content, dtype).reshape(shape)
+        kind = named(dtype)
+        content = _exactly(stream, count * kind.itemsize)
+        arrays[name] = np.frombuffer(content, kind).reshape(shape)
     return data["message"], arrays
 
 

@@ -9,6 +9,7 @@ from typing import Any, Union
 import numpy as np
 
 from clgpu_delegate.base.files import read_arrays
+from clgpu_delegate.base.number_types import kind_of
 from clgpu_delegate.errors import InputError, ModelError
 from clgpu_delegate.tflite.graph import Array
 from clgpu_delegate.tflite.inference import random_inputs
@@ -31,7 +32,7 @@ def inputs_of(interpreter: Any, given: Inputs, seed: int) -> list[Array]:
     details = interpreter.get_input_details()
     if given is None:
         for detail in details:
-            if np.dtype(detail["dtype"]).kind not in "fiubc":
+            if kind_of(np.dtype(detail["dtype"])) not in "fiubc":
                 raise ModelError(
                     f"input {detail['name']!r} is text, which cannot be random; give inputs"
                 )
@@ -63,7 +64,7 @@ def _fitting(detail: Mapping[str, Any], value: Array) -> Array:
     dtype, shape = np.dtype(detail["dtype"]), tuple(int(n) for n in detail["shape"])
     is_open = [n == -1 for n in detail.get("shape_signature", ())] or [False] * len(shape)
     what = f"input {detail['name']!r}"
-    if value.dtype != dtype and dtype.kind in "fiub":
+    if value.dtype != dtype and kind_of(dtype) in "fiub":
         raise InputError(f"{what} is {value.dtype}; the model takes {dtype}")
     # The batch may always be another one: models can be resized.
     fits = value.ndim == len(shape) and all(

@@ -13,6 +13,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from clgpu_delegate import _core
+from clgpu_delegate.base.number_types import kind_of
 from clgpu_delegate.base.rendering import one_line
 from clgpu_delegate.capsule.protocol import in_order, numbered, receive, send
 from clgpu_delegate.delegate import Delegate
@@ -120,7 +121,8 @@ def _worse(last: list[Array], first: list[Array], expected: list[Array]) -> list
 
 
 def _equal(a: Array, b: Array) -> bool:
-    if a.dtype.kind == "f" and a.shape == b.shape:
+    if kind_of(a.dtype) == "f" and a.shape == b.shape:
+        a, b = a.astype(np.float64), b.astype(np.float64)
         return bool(np.allclose(a, b, rtol=1e-2, atol=1e-4 * float(np.abs(b).max(initial=0.0))))
     return bool(np.array_equal(a, b))
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from clgpu_delegate.base.number_types import kind_of
 from clgpu_delegate.base.progress import Bar
 from clgpu_delegate.delegate import Delegate
 from clgpu_delegate.errors import (
@@ -20,10 +21,12 @@ from clgpu_delegate.errors import (
     OptionError,
     QuantizationError,
 )
+from clgpu_delegate.measure import means
 from clgpu_delegate.measure.turns import device_times
 from clgpu_delegate.options import Options
 from clgpu_delegate.precision import (
     RELATIVE_L2,
+    ChannelMeans,
     Int8Scale,
     PrecisionChange,
     PrecisionPlan,
@@ -154,7 +157,7 @@ class _Search:
         self, subject: Subject, bar: Bar, told: Callable[[int, int, str, str], None]
     ) -> None:
         self._subject, self._bar, self._told = subject, bar, told
-        self._end = time.monotonic() + subject.budget
+        self._end = math.inf  # until the precisions of the whole are measured
         self._searching, self._complete, self._stopped = False, True, False
         self._base: list[Change] = []  # is taken anyway
         self._best: list[Change] = []
@@ -173,6 +176,11 @@ class _Search:
         self._observed: dict[str, IntegerParts] = {}  # by the observer of their ranges
         self._inputs: dict[int, tuple[int, ...]] = {}  # tensors of each node
         self._without: list[Change] = []  # the best without integers
+        self._observed_means: means.Means | None = None
+        self._means = means.NONE  # of what weights in 16 bits multiply, if they lower the error
+        self._int8_means = means.NONE  # the same of weights as int8
+        self._borders: frozenset[int] = frozenset()  # that the option half_io makes half
+        self._border_error = 0.0  # of nothing else
 
     def run(self) -> PrecisionPlan:
         subject, everything = self._subject, [*self._seen, *self._held_back]
@@ -187,16 +195,20 @@ class _Search:
                 f"max_error is {subject.max_error:g}, but fp32 itself has an error of "
                 f"{floats.error:.2g} on these samples; allowed: more than that"
             )
+        if subject.options.half_io:
+            self._round_borders(floats)
         halves = self._tried("fp16", everything)
         self._halves_run = halves is not None
         self._floats = floats
         half = [] if halves is None else self._halves(floats, halves)
         changes = self._integers(floats, self._alone)
-        if halves is not None and halves.error <= subject.max_error:
+        if halves is not None and self._holds_as_halves(half, floats, halves, everything):
             self._base = self._whole_base(half, floats, halves)
         else:
             rounded = self._tried("tf32", self._alone)
             changes += [*half, *([] if rounded is None else self._rounded(floats, rounded))]
+        # Programs are compiled by now, which may take longer than the search.
+        self._end = time.monotonic() + subject.budget
         saves_time, end = subject.prefer == "time", self._end
         with_integers = saves_time and self._integers_may_hold()
         if with_integers:
@@ -248,6 +260,49 @@ class _Search:
         base = [*half, *self._rounded(floats, halves)]
         return [dataclasses.replace(change, error=0.0) for change in base]
 
+    def _holds_as_halves(
+        self, half: Sequence[Change], floats: _Whole, halves: _Whole, numbers: Sequence[int]
+    ) -> bool:
+        """Whether all of fp16 holds the bound, as it is or with corrected biases.
+
+        What rounded weights lose is the same in each inference. Its mean at a product's result is
+        added to the bias, unless the error is as large with that.
+        """
+        if halves.error <= self._subject.max_error:
+            return True
+        whole = self._whole_base(half, floats, halves)
+        plain = self._error_of(whole, self._seen)
+        self._means = self._all_means()
+        corrected = self._error_of(whole, self._seen) if self._means.channels else math.inf
+        if not corrected < plain:
+            self._means = means.NONE
+            return False
+        allowed = _MARGIN * self._subject.max_error
+        return corrected <= allowed and self._error_of(whole, numbers) <= allowed
+
+    def _all_means(self) -> means.Means:
+        """Of what products read, on the samples of the search."""
+        if self._observed_means is None:
+            seen = [self._subject.samples[number] for number in self._seen]
+            self._observed_means = means.observe(self._subject.content, self._subject.runtime, seen)
+        return self._observed_means
+
+    def _round_borders(self, floats: _Whole) -> None:
+        """Inputs and outputs are half, as the option half_io says, whatever a plan lists."""
+        rounded = self._whole(self._text([]), self._alone)
+        before = {t.id for t in floats.explanation.tensors if t.storage == "float32"}
+        self._borders = frozenset(
+            t.id for t in rounded.explanation.tensors if t.storage == "float16" and t.id in before
+        )
+        self._border_error = rounded.error
+        bound = self._subject.max_error
+        if not rounded.error <= _MARGIN * bound:
+            raise OptionError(
+                f"max_error is {bound:g}, but inputs and outputs alone have an error of "
+                f"{rounded.error:.2g} as half; allowed: more than {1 / _MARGIN:g} times that, or "
+                "no half_io"
+            )
+
     def _tried(self, precision: str, numbers: Sequence[int]) -> _Whole | None:
         """The same, or None where it does not run: then no plan has parts of it."""
         try:
@@ -261,7 +316,7 @@ class _Search:
         """Storage in 16 bits: of each kernel's results, and of its weights."""
         stored = {t.id: t for t in halves.explanation.tensors if t.storage == storage}
         for tensor in floats.explanation.tensors:
-            if tensor.storage != "float32":
+            if tensor.storage != "float32" or tensor.id in self._borders:
                 stored.pop(tensor.id, None)
         root = _roots(halves.explanation)
         left = {i for i in stored if root[i] == i}
@@ -323,6 +378,13 @@ class _Search:
         if whole is None:
             return []
         stored = {t.id for t in whole.explanation.tensors if t.storage == "int8" and t.id in before}
+        if stored:
+            self._int8_means = self._all_means()
+            every = Change("int8", frozenset(stored), "", 0, 0)
+            channels = self._int8_means.of(stored)
+            corrected = self._error_of([every], numbers) if channels else math.inf
+            if not corrected < whole.error:
+                self._int8_means = means.NONE
         changes = []
         for node in whole.explanation.nodes:
             own = stored.intersection(node.input_ids)
@@ -546,9 +608,11 @@ class _Search:
         """The changes in groups, with the error of each group alone."""
         if not changes:
             return []
-        start = time.monotonic()
-        self._alone_of(changes[0])
-        each = time.monotonic() - start
+        each = math.inf
+        for _ in range(2):  # the first one may compile programs
+            start = time.monotonic()
+            self._alone_of(changes[0])
+            each = min(each, time.monotonic() - start)
         allowed = int((self._end - time.monotonic()) * _ALONE_SHARE / each)
         groups = grouped(changes, max(_LEAST_GROUPS, allowed))
         earlier, measured = self._measured, []
@@ -562,9 +626,9 @@ class _Search:
         measured = self._trial([change], self._alone)
         if measured is None:
             return dataclasses.replace(change, error=math.inf, peak=self._peak)
-        return dataclasses.replace(
-            change, error=measured.error, peak=measured.explanation.peak_bytes
-        )
+        # Errors add up as their squares do.
+        error = math.sqrt(max(measured.error**2 - self._border_error**2, 0.0))
+        return dataclasses.replace(change, error=error, peak=measured.explanation.peak_bytes)
 
     def _worth(self, change: Change) -> float:
         """What is gained per error spent; errors of several changes add up as their squares do."""
@@ -640,10 +704,13 @@ class _Search:
             if part and part not in tried and self._error_of(part, self._held_back) <= most:
                 tried.append(part)
         names = ["fp32", "fp16"] if self._halves_run else ["fp32"]
+        if self._borders:
+            tried.append([])
         measured = self._points([*names, *map(self._text, tried)])
         wholes, own = measured[: len(names)], measured[len(names) :]
-        tried.append([])
-        own.append(wholes[0])
+        if not self._borders:
+            tried.append([])
+            own.append(wholes[0])
         # The floats held the bound before the search.
         right = [i for i, point in enumerate(own) if point.error <= bound] or [len(own) - 1]
         if saves_memory:
@@ -665,6 +732,7 @@ class _Search:
             bfloat=tuple(sorted(ids.bfloat)),
             integers=tuple(sorted(ids.integers)),
             scales=self._scales(ids.integers),
+            means=self._means_of(ids),
             device=device,
             max_error=bound,
             metric=RELATIVE_L2 if metric is None else getattr(metric, "__name__", "metric"),
@@ -710,7 +778,16 @@ class _Search:
             ids.bfloat,
             ids.integers,
             self._scales(ids.integers),
+            self._means_of(ids),
         )
+
+    def _means_of(self, ids: _Ids) -> tuple[ChannelMeans, ...]:
+        """Of what rounded weights multiply."""
+        found = (
+            *self._means.of((ids.half | ids.bfloat) - ids.int8),
+            *self._int8_means.of(ids.int8),
+        )
+        return tuple(sorted(set(found), key=lambda of_one: of_one.tensor))
 
     def _error_of(self, changes: Sequence[Change], numbers: Sequence[int]) -> float:
         measured = self._trial(changes, numbers)
@@ -750,7 +827,7 @@ class _Search:
         metric = self._subject.metric
         if metric is None:
             return relative_l2(outputs, reference)
-        if not all(np.isfinite(o).all() for o in outputs if o.dtype.kind == "f"):
+        if not all(np.isfinite(o).all() for o in outputs if kind_of(o.dtype) == "f"):
             return math.inf  # numbers beyond the range of half
         try:
             error = float(metric(outputs, reference))
@@ -807,7 +884,7 @@ def relative_l2(outputs: Sequence[Array], reference: Sequence[Array]) -> float:
     for got, want in zip(outputs, reference):
         if got.shape != want.shape:
             return math.inf
-        if want.dtype.kind != "f" and want.dtype.name != "bfloat16":
+        if kind_of(want.dtype) != "f":
             errors.append(float(np.mean(got != want)) if want.size else 0.0)
             continue
         known = np.isfinite(want)

@@ -296,8 +296,8 @@ def tune(
     shapes
         As in `explain_model`.
     **settings
-        The fields of `Options`; `tuning` may not be ``"off"``. With ``max_error``, `precision`,
-        `half_io` and `half_weights` may not be given.
+        The fields of `Options`; `tuning` may not be ``"off"``. With ``max_error``, `precision` and
+        `half_weights` may not be given; with `half_io`, errors are measured with it.
 
     Returns
     -------
@@ -410,7 +410,7 @@ def _tune_precision(
     if asked.prefer not in ("time", "memory"):
         raise OptionError(f"prefer is {asked.prefer!r}; allowed: time, memory")
     given, usual = Options.from_settings(**settings), Options()
-    for name in ("precision", "half_io", "half_weights"):
+    for name in ("precision", "half_weights"):
         if getattr(given, name) != getattr(usual, name):
             raise OptionError(f"option {name!r} is given with max_error, which finds the precision")
     if asked.samples is None:

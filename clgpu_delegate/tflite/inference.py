@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from clgpu_delegate.base.number_types import kind_of
 from clgpu_delegate.base.rendering import one_line
 from clgpu_delegate.errors import ClgpuError, ModelError, OptionError
 from clgpu_delegate.runtimes import Runtime
@@ -102,7 +103,7 @@ def _random_input(rng: np.random.Generator, detail: dict[str, Any]) -> Array:
     shape, dtype = tuple(int(size) for size in detail["shape"]), np.dtype(detail["dtype"])
     value: Array
     try:
-        if dtype.kind == "f" or dtype.name == "bfloat16":
+        if kind_of(dtype) == "f":
             value = rng.standard_normal(shape)
         elif dtype.kind in "iu" and detail["quantization"][0] != 0:
             limits = np.iinfo(dtype)

@@ -327,8 +327,11 @@ to be faster while loading, except on CPUs. ``"on"``: without measuring, whereve
 them. Inferences that are profiled, and models whose launches run in chains (see ``chain``), whose
 tensors wait on the host, or with a WHILE or IF that the host runs, are launched kernel by kernel. See `Delegate.stats`.)"},
       {"half_io", "off", a_switch([](Options& o, bool value) { o.half_io = value; }),
-       "with fp16, store the model's float inputs and outputs as half, too",
-       "The host converts them, which halves their transfer and rounds the outputs to half."},
+       "with fp16 or a plan, store the model's float inputs and outputs as half, too",
+       "The host converts them, which halves their transfer and rounds the outputs to half. Give "
+       "it to "
+       "`tune` with ``max_error``, too: the bound of a plan counts these roundings only then. "
+       "``precision=\"mixed\"`` without a plan is fp32, where it has no effect."},
       {"memory_budget", "",
        a_size([](Options& o, std::int64_t value) { o.plan.memory_budget = value; }),
        "device memory that a model may take, its weights included, such as 64 MiB or 1.5 GB; "
@@ -500,7 +503,8 @@ Options parse_options(const std::map<std::string, std::string>& values) {
     if (!info->type.read(options, entry.second))
       bad_value(info->key, entry.second, info->type.allowed);
   }
-  options.half_io = options.half_io && options.precision == passes::Precision::kFp16;
+  options.half_io = options.half_io && (options.precision == passes::Precision::kFp16 ||
+                                        options.precision == passes::Precision::kMixed);
   if (options.device.empty()) {
     if (const char* device = std::getenv("CLGPU_DEVICE"); device != nullptr)
       options.device = device;

@@ -15,12 +15,12 @@ constexpr std::int64_t kSmallTensor = 4096;
 
 std::atomic<bool> none_is_small{false};
 
+}  // namespace
+
 bool is_small(const ir::Tensor& tensor) {
   return tensor.shape.elements() <= (tensor.is_constant() ? kSmallConstant : kSmallTensor) &&
          !none_is_small;
 }
-
-}  // namespace
 
 void pretend_no_small_tensors(bool is_on) { none_is_small = is_on; }
 
@@ -44,12 +44,16 @@ void choose_storage(ir::Graph& graph, Precision precision, bool half_io, bool ha
   }
   // Uploaded, downloaded or carried: with the model's type.
   std::vector<bool> outside(graph.tensors.size(), false);
+  // A plan does not list them: the option alone makes them half.
+  std::vector<bool> halved(graph.tensors.size(), false);
+  const bool halves_plan = half_io && precision == Precision::kMixed && plan != nullptr;
   std::vector<bool> carried(graph.tensors.size(), false);
   for (const auto* ids : {&graph.inputs, &graph.outputs}) {
     for (const int id : *ids) {
       const bool stays = graph.tensor(id).carried >= 0;
       if (stays) carried[uz(root[uz(id)])] = true;
       if (stays ? !half_carried : !half_io) outside[uz(root[uz(id)])] = true;
+      if (!stays && halves_plan) halved[uz(root[uz(id)])] = true;
     }
   }
   // The host copies them as they are from and to the states of a loop, or those of a branch.
@@ -61,7 +65,8 @@ void choose_storage(ir::Graph& graph, Precision precision, bool half_io, bool ha
   }
   // Of a large tensor that is stored in 16 bits; float if it is not.
   const auto wanted = [&](const ir::Tensor& tensor) {
-    if (precision == Precision::kFp16) return DType::kF16;
+    if (precision == Precision::kFp16 || halved[uz(root[uz(&tensor - graph.tensors.data())])])
+      return DType::kF16;
     if (precision != Precision::kMixed || plan == nullptr) return DType::kF32;
     if (plan->bfloat.count(tensor.tflite_id) != 0) return DType::kBF16;
     return plan->half.count(tensor.tflite_id) != 0 ? DType::kF16 : DType::kF32;

@@ -41,11 +41,14 @@ struct PrecisionPlan {
   std::set<int> half_sums;      ///< nodes whose products may be added in half
   std::set<int> integers;       ///< nodes that compute with int8
   std::map<int, Int8Scale> scales;  ///< of the tensors that these nodes read and write
+  /// Of tensors that products read: the mean of each channel (round_weights).
+  std::map<int, std::vector<float>> means;
 };
 
 /// Reads the form in which options and the cache have a plan,
 /// "model=0a1b,error=0.001,half=3+7-12,bfloat=9,int8=4,tf32=5,sums=5,integers=6,
-/// scales=8/0.05/-128+9/0.1/3": only the model has to be there.
+/// scales=8/0.05/-128+9/0.1/3,means=2/3f80bf00": only the model has to be there. A mean is the four
+/// digits of a bfloat16.
 /// Nothing if the text has another form.
 std::optional<PrecisionPlan> read_precision_plan(const std::string& text);
 
@@ -110,6 +113,11 @@ enum class DynamicRange {
 /// integers are fused as those of a quantised model.
 void quantize_activations(ir::Graph& graph, const PrecisionPlan& plan);
 
+/// Constant weights that a plan stores in 16 bits, of nodes whose input 0 has means in the plan,
+/// are rounded, and the biases of these nodes get the mean of what that changes: each weight's loss
+/// times the mean of what it multiplies. Runs before nodes are fused, which may hide the input.
+void round_weights(ir::Graph& graph, const PrecisionPlan& plan);
+
 /// Constant weights of floats that a plan lists become int8, with a scale for each output channel.
 void quantize_weights(ir::Graph& graph, const PrecisionPlan& plan);
 
@@ -167,7 +175,8 @@ void allow_tf32(ir::Graph& graph, const PrecisionPlan& plan);
 /// Sets Tensor::storage. Graph inputs and outputs keep the model's type, as do views of them and
 /// small tensors, unless `half_io`: then all tensors are half and the host converts inputs and
 /// outputs. With `half_weights`, large constants are half with any precision. With kMixed, a tensor
-/// is half if kFp16 would make it half and `plan` lists it; views follow the tensor they are views
+/// is half if kFp16 would make it half and `plan` lists it, inputs and outputs with `half_io`
+/// whatever it lists; views follow the tensor they are views
 /// of. Null: no tensor is listed. Carried tensors are half only with `half_carried`: each graph
 /// that uses them must say the same.
 void choose_storage(ir::Graph& graph, Precision precision, bool half_io, bool half_weights,

@@ -41,6 +41,10 @@ const std::vector<Pass>& pipeline() {
          if (o.precision == Precision::kMixed && o.plan != nullptr)
            quantize_activations(graph, *o.plan);
        }},
+      {"round_weights",
+       [](G& graph, const O& o, const D&) {
+         if (o.precision == Precision::kMixed && o.plan != nullptr) round_weights(graph, *o.plan);
+       }},
       {"fuse_instance_norm", [](G& graph, const O&, const D&) { fuse_instance_norm(graph); }},
       {"fuse_layer_norm", [](G& graph, const O& o, const D&) { fuse_layer_norm(graph, o.norms); }},
       {"fuse_rms_norm", [](G& graph, const O&, const D&) { fuse_rms_norm(graph); }},

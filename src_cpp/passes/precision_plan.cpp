@@ -2,6 +2,7 @@
 #include <locale>
 #include <sstream>
 
+#include "base/bfloat.hpp"
 #include "passes/pass.hpp"
 
 namespace clgpu::passes {
@@ -72,6 +73,28 @@ bool is_digest(const std::string& text) {
   return !text.empty() && text.find_first_not_of("0123456789abcdef") == std::string::npos;
 }
 
+// "2/3f80bf00": a tensor, and bfloat16 numbers, all finite.
+bool read_means(const std::string& text, std::map<int, std::vector<float>>& means) {
+  constexpr std::size_t kDigits = 4;
+  constexpr int kHex = 16;
+  for (const std::string& item : split(text, '+')) {
+    const std::size_t slash = item.find('/');
+    if (slash == std::string::npos) return false;
+    const auto tensor = read_index(item.substr(0, slash));
+    const std::string digits = item.substr(slash + 1);
+    if (!tensor || !is_digest(digits) || digits.size() % kDigits != 0) return false;
+    std::vector<float> values;
+    for (std::size_t i = 0; i < digits.size(); i += kDigits) {
+      const auto bits =
+          static_cast<std::uint16_t>(std::stoi(digits.substr(i, kDigits), nullptr, kHex));
+      values.push_back(bfloat_to_float(bits));
+      if (!std::isfinite(values.back())) return false;
+    }
+    if (!means.emplace(*tensor, std::move(values)).second) return false;
+  }
+  return !means.empty();
+}
+
 }  // namespace
 
 std::optional<PrecisionPlan> read_precision_plan(const std::string& text) {
@@ -102,6 +125,8 @@ std::optional<PrecisionPlan> read_precision_plan(const std::string& text) {
       is_right = is_right && read_indices(value, plan.integers);
     } else if (key == "scales") {
       is_right = is_right && read_scales(value, plan.scales);
+    } else if (key == "means") {
+      is_right = is_right && read_means(value, plan.means);
     } else {
       is_right = false;
     }

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "base/index.hpp"
+#include "passes/bias_correction.hpp"
 #include "passes/float_constants.hpp"
 #include "passes/pass.hpp"
 
@@ -48,6 +49,20 @@ std::string problem_of(const ir::Graph& graph, const ir::Node& node) {
   return problem_of_floats(weights);
 }
 
+// Gives the bias the mean of what int8 weights change, where the plan has means of what they
+// multiply.
+bool correct(ir::Graph& graph, ir::Node& node, int stored, const PrecisionPlan& plan) {
+  const int bias = node.kind->weights.bias;
+  if (bias < 0 || node.kind->weights.slot == 0 || node.inputs[0] < 0) return false;
+  const auto means = plan.means.find(graph.tensor(node.inputs[0]).tflite_id);
+  if (means == plan.means.end()) return false;
+  if (!problem_of_correction(graph, node, means->second).empty()) return false;
+  ir::Tensor tensor = corrected_bias(graph, node, graph.tensor(stored), means->second);
+  graph.tensors.push_back(std::move(tensor));
+  node.inputs[uz(bias)] = static_cast<int>(graph.tensors.size()) - 1;
+  return true;
+}
+
 }  // namespace
 
 void quantize_weights(ir::Graph& graph, const PrecisionPlan& plan) {
@@ -63,8 +78,12 @@ void quantize_weights(ir::Graph& graph, const PrecisionPlan& plan) {
       continue;
     }
     graph.tensors.push_back(quantized(weights, node.kind->weights.out_axis));
-    node.inputs[uz(slot)] = static_cast<int>(graph.tensors.size()) - 1;
-    ir::applied(graph, kPass, node.tflite_index, -1, "its weights are int8");
+    const int stored = static_cast<int>(graph.tensors.size()) - 1;
+    const bool corrected = correct(graph, node, stored, plan);
+    node.inputs[uz(slot)] = stored;
+    ir::applied(graph, kPass, node.tflite_index, -1,
+                corrected ? "its weights are int8, and its bias has the mean of what that changes"
+                          : "its weights are int8");
   }
 }
 

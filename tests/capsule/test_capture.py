@@ -20,7 +20,7 @@ from clgpu_delegate import (
     OptionError,
     cli,
 )
-from clgpu_delegate.capsule import capture, facts, replay
+from clgpu_delegate.capsule import archive, capture, facts, replay
 from clgpu_delegate.capsule.outcome import Outcome
 from clgpu_delegate.capsule.trials import Bench
 from clgpu_delegate.cli import exits
@@ -263,3 +263,19 @@ def test_what_fails_once_is_kept(tmp_path, monkeypatch):
         result = capture(models.chain(ops=("SOFTMAX",)), tmp_path / "once.clgpu.zip")
     assert result.outcome.kind == "wrong"
     assert result.remark == "the failure does not occur every time"
+
+
+def test_bfloat16_is_captured_and_replayed(tmp_path):
+    ml_dtypes = pytest.importorskip("ml_dtypes", reason="numpy has no bfloat16 of its own")
+    pytest.importorskip("ai_edge_litert", reason="tflite_runtime does not know bfloat16")
+    kind = np.dtype(ml_dtypes.bfloat16)
+    m = ModelMaker()
+    x, y = m.input("x", (2, 3)), m.input("y", (4,), kind)
+    m.output(m.op("CAST", [x], (2, 3), dtype=kind), m.op("CAST", [y], (4,)))
+    file = tmp_path / "bfloat16.clgpu.zip"
+    given = [np.ones((2, 3), np.float32), np.array([1.5, -2, 0, 3e38], kind)]
+    capture(m.build(), file, inputs=given, runtime="ai_edge_litert")
+    _, members = archive.unpack(file)
+    kept = archive.from_npz(members["inputs.npz"])
+    assert any(array.dtype == kind and np.array_equal(array, given[1]) for array in kept.values())
+    assert replay(file, runtime="ai_edge_litert").outcome.kind == "agrees"

@@ -245,6 +245,8 @@ def test_weights_of_a_plan_are_floats_to_the_hybrid_arithmetic_too(x):
         "model=00,half=1+", "model=00,half=0-9999999", "model=00,error=nan", "model=00,error=0",
         "model=00,error=-1", "model=00,error=1e-3x", "model=00,more=1", "model=00,model=00",
         "model=00,half=99999999",
+        "model=00,means=2", "model=00,means=2/", "model=00,means=2/3f8", "model=00,means=2/7f80",
+        "model=00,means=2/3f80+2/3f80", "model=00,means=x/3f80",
     ],
 )  # fmt: skip
 def test_text_that_is_no_plan_is_an_error(text):
@@ -357,6 +359,11 @@ def test_file_that_is_no_plan_is_an_error(tmp_path):
             {"points": [{"name": "fp32", "error": 0, "seconds": "1", "bytes": 0}]},
             r"points\[0\]\.seconds is '1'; allowed: a finite number",
         ),
+        (
+            {"means": [{"tensor": 1, "bits": "3f8"}]},
+            r"means\[0\]\.bits is '3f8'; allowed: four hexadecimal digits for each channel",
+        ),
+        ({"means": [{"tensor": 1, "bits": "7f80"}]}, r"means\[0\]\.bits is '7f80'"),
         ({"more": 1}, "more is missing or is no field of a plan"),
     ],
 )

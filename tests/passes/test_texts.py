@@ -1228,6 +1228,57 @@ def test_weights_that_no_int8_holds_stay_float():
     assert_stays(computed, "quantize_weights", declined, **settings)
 
 
+# round_weights
+
+ROUNDED = """
+%0: float32[1, 64] tflite=0
+%1: float32[32, 64] tflite=1 = const splat(0.1)
+%2: float32[32] = const splat(0.5)
+inputs %0
+%3: float32[1, 32] = fully_connected(%0, %1, %2) op=FULLY_CONNECTED node=0
+outputs %3
+"""
+OF_ONE = "means=0/" + 64 * "3f80"  # each channel is 1 on average
+
+
+def test_bias_has_the_mean_of_what_rounding_loses():
+    lost = 64 * (np.float32(0.1) - np.float32(np.float16(0.1)))
+    expected = f"""
+    %0: float32[1, 64] tflite=0
+    %1: float32[32, 64] tflite=1 = const splat(0.1)
+    %2: float32[32] = const splat(0.5)
+    %4: float32[32, 64] tflite=1 = const float16 splat(0.099975586)
+    %5: float32[32] = const splat({np.float32(0.5 + lost)!s})
+    inputs %0
+    %3: float32[1, 32] = fully_connected(%0, %4, %5) op=FULLY_CONNECTED node=0
+    outputs %3
+    step round_weights applied node=0 "its weights are rounded, and its bias has the mean of what that changes"
+    """  # noqa: E501  # a step is a line
+    plan = f"model=0,half=1,{OF_ONE}"
+    assert_becomes(ROUNDED, "round_weights", expected, precision="mixed", plan=plan)
+    for other in ("model=0,half=1", f"model=0,{OF_ONE}", f"model=0,half=1,int8=1,{OF_ONE}"):
+        assert_stays(ROUNDED, "round_weights", precision="mixed", plan=other)
+    assert_stays(ROUNDED, "round_weights", precision="fp16", plan=plan)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "means", "reason"),
+    [
+        (", %2)", ")", OF_ONE, "it has no bias"),
+        (
+            "%2: float32[32] = const splat(0.5)\ninputs %0", "%2: float32[32]\ninputs %0, %2",
+            OF_ONE, "its bias is no constant float for each output channel",
+        ),
+        ("", "", "means=0/3f80", "the plan has 1 means, its input 64 channels"),
+    ],
+)  # fmt: skip
+def test_product_whose_bias_cannot_be_corrected_keeps_its_weights(old, new, means, reason):
+    before = ROUNDED.replace(old, new) if old else ROUNDED
+    declined = f'round_weights declined node=0 "{reason}"'
+    plan = f"model=0,half=1,{means}"
+    assert_stays(before, "round_weights", declined, precision="mixed", plan=plan)
+
+
 # quantize_activations
 
 ACTIVATIONS = """

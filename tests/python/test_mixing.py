@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 from pathlib import Path
@@ -614,3 +615,55 @@ def test_command_tells_what_is_missing(model, samples, capsys, tmp_path):
     assert "seed and prefer are given without" in fails(capsys, wrong, "tune", model, "--seed", "1")
     bounded = ("tune", model, "--max-error", "1e-3", "--samples", str(given))
     assert "again is given with max_error" in fails(capsys, wrong, *bounded, "--again")
+
+
+def of_positive_numbers() -> bytes:
+    """A network whose error in fp16 is that of its weights; what they multiply is above 0."""
+    rng = np.random.default_rng(13)
+    m = ModelMaker()
+    x = m.input("x", SHAPE)
+    for _ in range(3):
+        weights = m.constant(np.abs(rng.standard_normal((8, 5, 5, 8), np.float32)) / 100)
+        x = m.op(
+            "CONV_2D", [x, weights, m.constant(np.ones(8, np.float32))], SHAPE, padding="SAME",
+            stride_w=1, stride_h=1, fused_activation_function="RELU",
+        )  # fmt: skip
+    m.output(m.op("MEAN", [x, m.constant(np.int32([1, 2]))], (1, 8)))
+    return m.build()
+
+
+def test_biases_are_corrected_where_that_lowers_the_error(tmp_path, samples):
+    path = tmp_path / "positive.tflite"
+    path.write_bytes(of_positive_numbers())
+    fp16 = worst(str(path), samples, precision="fp16", cache="off")
+    bound = 0.7 * fp16
+    plan = tune(str(path), samples[:4], max_error=bound)
+    assert plan.means
+    assert plan.error <= bound
+    assert worst(str(path), samples[4:], precision=plan, cache="off") <= bound
+    assert PrecisionPlan.from_dict(json.loads(json.dumps(plan.to_dict()))) == plan
+    assert f"means={plan.means[0].tensor}/{plan.means[0].bits}" in plan.text
+    weights = set(plan.half)
+    explained = explained_with(str(path), plan)
+    steps = [s.node for s in explained.steps if s.pass_name == "round_weights"]
+    assert steps == [
+        node.index for node in explained.nodes if weights.intersection(node.input_ids[1:2])
+    ]
+    without = dataclasses.replace(plan, means=())
+    assert worst(str(path), samples, precision=without, cache="off") > plan.error
+
+
+def explained_with(model: str, plan: PrecisionPlan) -> Any:
+    delegate = clgpu_delegate.load(precision=plan, cache="off")
+    make_interpreter("auto", Path(model).read_bytes(), [delegate])
+    return delegate.explain()
+
+
+def test_inputs_and_outputs_as_half_count(tmp_path, samples):
+    path = tmp_path / "positive.tflite"
+    path.write_bytes(of_positive_numbers())
+    plan = tune(str(path), samples, max_error=2e-3, half_io=True)
+    assert worst(str(path), samples, precision=plan, half_io=True, cache="off") <= 2e-3
+    assert "half_io" not in plan.text
+    with pytest.raises(OptionError, match=r"inputs and outputs alone have an error of .* as half"):
+        tune(str(path), samples, max_error=1e-5, half_io=True)
