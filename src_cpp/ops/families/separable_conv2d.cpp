@@ -81,6 +81,27 @@ kernel::Candidate fused(const NodeContext& node, const Tile& tile) {
   return {name, {packed.launch, launch}, {packed.scratch}};
 }
 
+/// Whether fused.cl is better than two launches.
+bool fused_float_pays(const ir::Graph& graph, const ir::Node& node, const DeviceInfo& device) {
+  // A single launch saves a pass over memory, but costs arrays and local memory; on mobile GPUs
+  // both are slow or missing.
+  if (device.is_mobile()) return false;
+  // Measured on an H200: with more channels in between, each group of output channels filters too
+  // many of them again; with fewer pixels, the two launches share the sums among more work-items.
+  // Tensor cores, which this kernel does not use, are faster unless there is little to multiply.
+  // Its products are slower than those of a launch of their own, which matters if there are many.
+  constexpr std::int64_t kManyPixels = 2048, kManyProducts = 100'000'000;
+  const bool tensor_cores = ir::allows_tf32(graph, node) && device.mma_f16;
+  const int most = tensor_cores ? 32 : 160;
+  const ir::Shape& image = graph.tensor(node.inputs[kImage]).shape;
+  const int results = graph.tensor(node.inputs[kWeights]).shape[0];
+  const auto& attrs = static_cast<const SeparableAttrs&>(*node.attrs);
+  const auto& geometry = static_cast<const ConvAttrs&>(*attrs.depthwise.attrs).geometry;
+  const std::int64_t pixels = image.elements(0, 3) / (geometry.stride_h * geometry.stride_w);
+  return !device.is_cpu() && image[3] <= most && (!tensor_cores || results <= most) &&
+         pixels >= kManyPixels && pixels * image[3] * results <= kManyProducts;
+}
+
 ir::Shapes infer(const NodeContext& node) {
   const ir::Node depthwise = parts_of(node).depthwise;
   const ir::Shape between = family_of(depthwise).infer(NodeContext(node.graph(), depthwise)).at(0);
@@ -103,13 +124,17 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
     result.push_back(apart(node, device, true));
     return result;
   }
+  result = fused_half(node, device);
+  const bool half = !result.empty() && result.front().refusal.empty();
+  const bool half_pays =
+      half && result.front().microseconds < apart_microseconds(node, device);
   // Devices with less local memory may have only 32 KB.
   const int chunk = device.local_bytes >= 48 * 1024 ? 128 : 64;
   const bool wide = node.output(kResult).shape[3] > 32;
   if (wide) result.push_back(fused(node, {16, 4, 64, 256, chunk}));
   result.push_back(fused(node, {4, 4, 32, 128, 2 * chunk}));
   result.push_back(fused(node, {8, 4, 32, 128, chunk}));
-  const bool pays = separable_pays(node.graph(), node.node(), device);
+  const bool pays = half ? half_pays : fused_float_pays(node.graph(), node.node(), device);
   result.insert(pays ? result.end() : result.begin(), apart(node, device, false));
   result.push_back(apart(node, device, true));
   return result;
@@ -203,26 +228,10 @@ std::optional<ir::Node> separable(const ir::Graph& graph, const ir::Node& depthw
 }
 
 bool separable_pays(const ir::Graph& graph, const ir::Node& node, const DeviceInfo& device) {
-  // A single launch saves a pass over memory, but costs arrays and local memory; on mobile GPUs
-  // both are slow or missing.
   if (device.is_mobile()) return false;
-  // Measured on an H200: with more channels in between, each group of output channels filters too
-  // many of them again; with fewer pixels, the two launches share the sums among more work-items.
-  // Tensor cores, which the fused kernel does not use, are faster unless there is little to
-  // multiply.
   if (graph.tensor(node.outputs[kResult]).is_quantized())
     return int8_refusal(NodeContext(graph, node), device).empty();
-  // Its products are slower than those of a launch of their own, which matters if there are many.
-  constexpr std::int64_t kManyPixels = 2048, kManyProducts = 100'000'000;
-  const bool tensor_cores = ir::allows_tf32(graph, node) && device.mma_f16;
-  const int most = tensor_cores ? 32 : 160;
-  const ir::Shape& image = graph.tensor(node.inputs[kImage]).shape;
-  const int results = graph.tensor(node.inputs[kWeights]).shape[0];
-  const auto& attrs = static_cast<const SeparableAttrs&>(*node.attrs);
-  const auto& geometry = static_cast<const ConvAttrs&>(*attrs.depthwise.attrs).geometry;
-  const std::int64_t pixels = image.elements(0, 3) / (geometry.stride_h * geometry.stride_w);
-  return !device.is_cpu() && image[3] <= most && (!tensor_cores || results <= most) &&
-         pixels >= kManyPixels && pixels * image[3] * results <= kManyProducts;
+  return may_be_half(graph, node, device) || fused_float_pays(graph, node, device);
 }
 
 const Family kSeparableConv2dFamily = [] {

@@ -43,9 +43,21 @@ std::string int8_refusal(const NodeContext& node, const DeviceInfo& device);
 /// Its variants, best guess first.
 std::vector<kernel::Candidate> fused_int8(const NodeContext& node, const DeviceInfo& device);
 
+/// Variants of the kernel of halves (fused_f16_nvidia.cl), best guess first, with their times. None
+/// if the image is no half or the device has no tensor cores; one that gives the reason if only this
+/// node cannot use them.
+std::vector<kernel::Candidate> fused_half(const NodeContext& node, const DeviceInfo& device);
+
+/// Whether those are to be expected, before tensors have their storage.
+bool may_be_half(const ir::Graph& graph, const ir::Node& node, const DeviceInfo& device);
+
+/// Estimate of the microseconds of the two launches of halves of the parts.
+double apart_microseconds(const NodeContext& node, const DeviceInfo& device);
+
 }  // namespace separable_conv2d
 
-/// Whether one launch is better than two on this device, according to measurements.
+/// Whether one launch is better than two on this device, according to measurements; or may be, and
+/// the candidates of the node decide.
 bool separable_pays(const ir::Graph& graph, const ir::Node& node, const DeviceInfo& device);
 
 }  // namespace clgpu::ops
