@@ -1,14 +1,17 @@
 // fused_f16_nvidia.cl - depthwise convolution of halves with a depth multiplier of 1, then a 1x1 convolution, both
 //                       on NVIDIA's tensor cores: mid[n, y, x, c] = depth_act(depth_bias[c] + sum over u, v of
-//                       src[n, y * STRIDE_H - top + u, x * STRIDE_W - left + v, c] * depth_weights[u, v, c]),
-//                       dst[n, y, x, o] = act(bias[o] + residual + sum over c of mid[n, y, x, c] * weights[o, c]).
+//                       wide[n, y * STRIDE_H - top + u, x * STRIDE_W - left + v, c] * depth_weights[u, v, c]),
+//                       dst[n, y, x, o] = act(bias[o] + residual + sum over c of mid[n, y, x, c] * weights[o, c]),
+//                       with wide = src, or the result of a 1x1 convolution before the two (an inverted residual
+//                       block): wide[n, y, x, c] = expand_act(expand_bias[c] + sum over i of src[n, y, x, i] *
+//                       expand_weights[c, i]), zero outside of the image.
 //                       For the first sum the pixels under two taps and 8 channels are the left operand, a
-//                       diagonal matrix of their weights the right one: the sums of a lane are then those that
-//                       the second product takes as its left operand, so mid stays in registers
+//                       diagonal matrix of their weights the right one. A lane's sums of a product are what it
+//                       gives to the next one as its left operand, so wide and mid stay in registers
 //
 // Shapes    src: [n, in_h, in_w, in_c], in_c is a multiple of 8; depth_packed: as pack_depth_nvidia.cl writes
-//           it; packed: as pack_point_nvidia.cl writes it with BLOCKS 2; dst: [n, out_h, out_w, out_c]
-//           blocks = ceil(in_c / 32); a unit is P = 2 * MB pixels of a row: units_x = ceil(out_w / P),
+//           it; packed: as pack_point_nvidia.cl writes it with BLOCKS 2; expand_packed: with BLOCKS 4 and
+//           TN 32; dst: [n, out_h, out_w, out_c]; blocks = ceil(channels of mid / 32); a unit is P = 2 * MB pixels of a row: units_x = ceil(out_w / P),
 //           units = n * out_h * units_x
 // Launch    one work-group per WARPS_M * 8 units x TN output channels (a panel): global =
 //           (tiles * panels * items), local = (items), items = WARPS_M * WARPS_K * 32
@@ -19,10 +22,13 @@
 //           FILTER_H, FILTER_W  1..5  of the depthwise convolution, not dilated
 //           STRIDE_H, STRIDE_W  1|2   likewise
 //           DEPTH_ACT 0..13     activation of mid, see common/activation.cl
+//           EXPAND    0|1       1: wide is a product, 0: it is src
+//           EXPAND_ACT 0..13    its activation
+//           EXPAND_STEPS 1..    with EXPAND ceil(in_c / 32), else 1
 //           WIDE      0|1       1: out_c and the start of each pixel of dst are multiples of 4
 //           MMA_TYPE  0         half
 //           DST_T     float|half  element type of dst; and those of common/epilogue.cl
-// Numerics  products exact, sums in float; mid is rounded to half; bias and residual are added last
+// Numerics  products exact, sums in float; wide and mid are rounded to half; bias and residual are added last
 #include "common/epilogue.cl"
 #include "common/local.cl"
 #include "common/mma.cl"
@@ -72,7 +78,7 @@ static inline uint permuted(uint a, uint bytes) {
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void separable_conv2d_fused_f16(
     __global const half *src,
 #if EXPAND
-    __global const uint4 *expand_packed, int expand_steps,
+    __global const uint4 *expand_packed,
 #endif
     __global const uint4 *depth_packed, __global const uint4 *packed,
     BIAS_PARAM RESIDUAL_PARAM RESULT_PARAM int units, int units_x, int panels, int blocks, int in_h,
@@ -112,9 +118,11 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void separable_conv2
         wide[t][0] = low.s0101, wide[t][1] = low.s2323;
         wide[t][2] = high.s0101, wide[t][3] = high.s2323;
       }
-      for (int step = 0; step < expand_steps; ++step) {
-        __global const uint4 *right =
-            expand_packed + (block * expand_steps + step) * 128 + lane;
+#if EXPAND_STEPS <= 2
+#pragma unroll
+#endif
+      for (int step = 0; step < EXPAND_STEPS; ++step) {
+        __global const uint4 *right = expand_packed + (block * EXPAND_STEPS + step) * 128 + lane;
         const uint4 b[4] = {right[0], right[32], right[64], right[96]};
 #pragma unroll
         for (int t = 0; t < PAIRS_X; ++t) {
@@ -158,9 +166,8 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void separable_conv2
 #pragma unroll
       for (int t = 0; t < COLUMNS; ++t) {
         uint4 v = (uint4)(0);
-        if (inside && (uint)(in_y + u) < (uint)in_h && (uint)(in_x + t) < (uint)in_w) {
+        if (inside && (uint)(in_y + u) < (uint)in_h && (uint)(in_x + t) < (uint)in_w)
           v = *(__global const uint4 *)(src + (from + (u * in_w + t) * in_c + block * 32));
-        }
         pixel[u][t][0] = v.s0, pixel[u][t][1] = v.s1, pixel[u][t][2] = v.s2, pixel[u][t][3] = v.s3;
       }
     }

@@ -8,7 +8,7 @@
 //           channel are in the lowest bytes, the others are zero; depth_channels: [4, depth_pitch], see
 //           common/requantize.cl; packed: as tensor_gemm/pack_nvidia.cl writes it with TK 32 and
 //           BLOCKS 2 if NB is 2, else 4; dst: [pixels, out_c], pixels = n * out_h * out_w;
-//           outside: the zero point of src in
+//           places: TM, mid: TM rows of ceil(in_c / 32) * 32 + 16 bytes; outside: the zero point of src in
 //           four bytes; in_c is a multiple of 4; out_c and the start of each pixel of dst are multiples of 8
 // Launch    one work-group per TM pixels x TN = WARPS * NB * 8 output channels (a panel):
 //           global = (tiles * panels * items), local = (items), items = WARPS * 32; `width`: items
@@ -18,7 +18,6 @@
 //           NB        2|4|8   blocks of 8 output channels of a warp
 //           FILTER_H  1..5    rows of the depthwise filter
 //           FILTER_W  1..4    its columns
-//           PITCH     48..    bytes of a row of mid: ceil(in_c / 32) * 32 + 16, so that rows begin in other banks
 //           MMA_TYPE  2       int8
 //           DST_T     char    element type of dst; and those of common/epilogue.cl
 // Numerics  exact
@@ -58,16 +57,15 @@ static inline int dot4(uint a, uint b, int sum) {
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void separable_conv2d_fused_s8(
     __global const char *src, __global const uint *depth_packed, __global const int *depth_channels,
     int depth_pitch, int mid_zero, int mid_low, int mid_high, __global const uint4 *packed,
-    BIAS_PARAM RESIDUAL_PARAM RESULT_PARAM int pixels, int panels, int width,
+    BIAS_PARAM RESIDUAL_PARAM RESULT_PARAM __local uint4 *mid, int pixels, int panels, int width,
     int in_h, int in_w, int in_c, int out_h, int out_w, int out_c, int stride_h, int stride_w,
     int top, int left, int outside) {
   LOCAL_ARRAY(int4, places,
               TM);  // top row and left column of a pixel's window, and where it begins in src
-  LOCAL_LINES(uint4, mid, TM *PITCH / 16);
 
   const int item = get_local_id(0), lane = item % 32, warp = item / 32;
   const int tile = (int)get_group_id(0) / panels, panel = (int)get_group_id(0) - tile * panels;
-  const int steps = (in_c + 31) / 32;
+  const int steps = (in_c + 31) / 32, pitch = steps * 32 + 16;  // bytes: rows begin in other banks
   __global const uint4 *right = packed + (size_t)panel * steps * (TN * 2) + warp * (NB * 16) + lane;
 
   uint4 b[AHEAD][NB / 2], next[AHEAD][NB / 2];
@@ -122,7 +120,7 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void separable_conv2
       }
       const int4 value =
           clamp(requantize_int4(sum, multiplier, shift) + mid_zero, mid_low, mid_high);
-      *(__local uint *)((__local char *)mid + p * PITCH + c) = as_uint(convert_char4(value));
+      *(__local uint *)((__local char *)mid + p * pitch + c) = as_uint(convert_char4(value));
     }
   }
   barrier(CLK_LOCAL_MEM_FENCE);
@@ -133,7 +131,7 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void separable_conv2
 #pragma unroll
     for (int n = 0; n < NB; ++n) sum[m][n] = (MMA_SUM4_T)(0);
   }
-  const uint at = local_address(mid) + lane % 16 * PITCH + lane / 16 * 16;
+  const uint at = local_address(mid) + lane % 16 * pitch + lane / 16 * 16;
   for (int step = 0; step < steps; step += AHEAD) {
 #pragma unroll
     for (int s = 0; s < AHEAD; ++s) {
@@ -147,7 +145,7 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void separable_conv2
 #pragma unroll
         for (int m = 0; m < MB; ++m) {
           uint4 a;
-          LDMATRIX_X4(a, at + m * 16 * PITCH + (step + s) * 32);
+          LDMATRIX_X4(a, at + m * 16 * pitch + (step + s) * 32);
 #pragma unroll
           for (int n = 0; n < NB / 2; ++n) {
             MMA(sum[m][2 * n], a, b[s][n].s0, b[s][n].s1);

@@ -33,8 +33,7 @@ struct Sizes {
   std::int64_t pixels, steps;
   std::int64_t tiles(const Tile& tile) const { return ceil_div(pixels, tile.tm); }
   std::int64_t panels(const Tile& tile) const { return ceil_div(dst[3], tile.channels()); }
-  std::int64_t pitch() const { return steps * kStep + 16; }
-  std::int64_t mid_bytes(const Tile& tile) const { return tile.tm * pitch(); }
+  std::int64_t mid_bytes(const Tile& tile) const { return tile.tm * (steps * kStep + 16); }
 };
 
 /// The weights of each filter row and channel in one word, the first column in the lowest byte.
@@ -99,12 +98,12 @@ kernel::Candidate make(const NodeContext& node, const Sizes& size, const Tile& t
   set_result_types(launch, pointwise, -1);
   launch.macro("MMA_TYPE", 2).macro("TM", tile.tm).macro("WARPS", tile.warps).macro("NB", tile.nb);
   launch.macro("FILTER_H", size.filter[1]).macro("FILTER_W", size.filter[2]);
-  launch.macro("PITCH", size.pitch());
   launch.src(kImage).scratch_in(0).scratch_in(depth.index).i32(depth.pitch);
   launch.i32(between.zero_point()).i32(range.low).i32(range.high);
   launch.scratch_in(static_cast<int>(scratch.size()));
   push_channels(launch, pointwise, point);
   push_result(launch, result_layout(node));
+  launch.local_memory(uz(size.mid_bytes(tile)));
   int width = 8;
   while (width < tile.items() && width * 4 < in_c) width *= 2;
   launch.i32(size.pixels).i32(panels).i32(width);
