@@ -20,7 +20,8 @@ Parts parts_of(const NodeContext& node) {
   depthwise.outputs = {whole.outputs[kBetween]};
   pointwise.inputs[0] = whole.outputs[kBetween];
   pointwise.inputs.resize(1);
-  const auto end = whole.inputs.begin() + std::min<int>(kExpandWeights, static_cast<int>(whole.inputs.size()));
+  const auto end =
+      whole.inputs.begin() + std::min<int>(kExpandWeights, static_cast<int>(whole.inputs.size()));
   pointwise.inputs.insert(pointwise.inputs.end(), whole.inputs.begin() + kWeights, end);
   pointwise.outputs = {whole.outputs[kResult]};
   pointwise.epilogue = whole.epilogue;
@@ -160,8 +161,7 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   }
   result = fused_half(node, device);
   const bool half = !result.empty() && result.front().refusal.empty();
-  const bool half_pays =
-      half && result.front().microseconds < apart_microseconds(node, device);
+  const bool half_pays = half && result.front().microseconds < apart_microseconds(node, device);
   if (node.attrs<SeparableAttrs>().expand) {
     result.insert(half_pays ? result.end() : result.begin(), apart(node, device, false));
     result.push_back(apart(node, device, true));
@@ -204,8 +204,7 @@ double flops(const NodeContext& node) {
   const Parts parts = parts_of(node);
   std::vector<ir::Node> nodes = {parts.depthwise, parts.pointwise};
   if (parts.expand) nodes.push_back(*parts.expand);
-  for (const ir::Node& part : nodes)
-    sum += family_of(part).flops(NodeContext(node.graph(), part));
+  for (const ir::Node& part : nodes) sum += family_of(part).flops(NodeContext(node.graph(), part));
   return sum;
 }
 
@@ -270,7 +269,8 @@ std::optional<ir::Node> separable(const ir::Graph& graph, const ir::Node& depthw
 
 std::optional<ir::Node> inverted(const ir::Graph& graph, const ir::Node& expand,
                                  const ir::Node& pair) {
-  if (expand.kind != &kConv2dFamily || expand.inputs.size() > 3 || expand.tail != nullptr) return {};
+  if (expand.kind != &kConv2dFamily || expand.inputs.size() > 3 || expand.tail != nullptr)
+    return {};
   const ir::Tensor& weights = graph.tensor(expand.inputs[1]);
   const auto& geometry = static_cast<const ConvAttrs&>(*expand.attrs).geometry;
   const bool whole = geometry.extra_top == 0 && geometry.extra_bottom == 0 &&

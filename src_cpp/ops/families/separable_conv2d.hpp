@@ -54,8 +54,8 @@ std::string int8_refusal(const NodeContext& node, const DeviceInfo& device);
 std::vector<kernel::Candidate> fused_int8(const NodeContext& node, const DeviceInfo& device);
 
 /// Variants of the kernel of halves (fused_f16_nvidia.cl), best guess first, with their times. None
-/// if the image is no half or the device has no tensor cores; one that gives the reason if only this
-/// node cannot use them.
+/// if the image is no half or the device has no tensor cores; one that gives the reason if only
+/// this node cannot use them.
 std::vector<kernel::Candidate> fused_half(const NodeContext& node, const DeviceInfo& device);
 
 /// Whether those are to be expected, before tensors have their storage.

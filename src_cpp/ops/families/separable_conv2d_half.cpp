@@ -17,9 +17,7 @@ struct Tile {
   int items() const { return warps_m * warps_k * 32; }
   int units() const { return warps_m * 8; }
   int pixels() const { return 2 * mb; }  ///< of a unit
-  std::int64_t local_bytes() const {
-    return std::int64_t{4} * warps_k * units() * pixels() * tn;
-  }
+  std::int64_t local_bytes() const { return std::int64_t{4} * warps_k * units() * pixels() * tn; }
 };
 constexpr Tile kTiles[] = {{1, 32, 8, 1}, {1, 32, 4, 2}, {1, 32, 2, 4}, {1, 32, 1, 8},
                            {1, 64, 8, 1}, {1, 64, 4, 2}, {1, 64, 2, 4}, {1, 64, 1, 8},
@@ -71,9 +69,8 @@ double microseconds(const Sizes& size, const Tile& tile, const DeviceInfo& devic
   const double share = static_cast<double>(size.groups(tile)) / device.compute_units;
   // With a product before: blocks of 16 pixels for which a lane computes it.
   const double columns = (tile.pixels() - 1) * size.geometry.stride_w + size.filter[2];
-  const double wide = size.expands ? size.filter[1] * std::ceil(columns / 2) *
-                                         std::ceil(size.src[3] / 32.0)
-                                   : 0;
+  const double wide =
+      size.expands ? size.filter[1] * std::ceil(columns / 2) * std::ceil(size.src[3] / 32.0) : 0;
   const double latency =
       std::ceil(share / resident) * (1.54 + steps * (0.6 + 0.022 * loads + 0.35 * wide));
   const double throughput = share * (0.0085 * warps * steps * (loads + 4 * wide) +
@@ -145,8 +142,7 @@ kernel::Candidate make(const NodeContext& node, const Sizes& size, const Tile& t
   launch.macro("FILTER_H", size.filter[1]).macro("FILTER_W", size.filter[2]);
   launch.macro("STRIDE_H", size.geometry.stride_h).macro("STRIDE_W", size.geometry.stride_w);
   launch.macro("EXPAND", expands ? 1 : 0);
-  launch.macro("EXPAND_ACT",
-               expands ? static_cast<int>(attrs.expand->epilogue.activation) : 0);
+  launch.macro("EXPAND_ACT", expands ? static_cast<int>(attrs.expand->epilogue.activation) : 0);
   launch.macro("EXPAND_STEPS", expands ? ceil_div(in_c, kStep) : 1);
   launch.macro("DEPTH_ACT", static_cast<int>(attrs.depthwise.epilogue.activation));
   launch.macro("WIDE", out_c % 4 == 0 && result_layout(node).aligned(4) ? 1 : 0);
