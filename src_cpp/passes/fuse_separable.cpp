@@ -28,17 +28,20 @@ void fuse_separable(ir::Graph& graph, Separable separable, const DeviceInfo& dev
                    "two launches are expected to be faster on this device");
       continue;
     }
-    const int image = node->inputs[0], maker = makers[uz(image)];
+    int first = depthwise.tflite_index;
+    const int image = depthwise.inputs[0], maker = makers[uz(image)];
     const bool alone = maker >= 0 && !removed[uz(maker)] && !is_output[uz(image)] &&
                        readers[uz(image)].size() == 1;
-    std::optional<ir::Node> block;
-    if (alone) block = ops::inverted(graph, graph.nodes[uz(maker)], *node);
-    if (block && (separable == Separable::kAlways || ops::inverted_pays(graph, *block, device))) {
-      node = std::move(block);
-      removed[uz(maker)] = true;
-      ir::applied(graph, kPass, depthwise.tflite_index, node->tflite_index);
+    if (alone) {
+      auto block = ops::inverted(graph, graph.nodes[uz(maker)], *node);
+      if (block && (separable == Separable::kAlways || ops::inverted_pays(graph, *block, device))) {
+        first = graph.nodes[uz(maker)].tflite_index;
+        removed[uz(maker)] = true;
+        node = std::move(block);
+        ir::applied(graph, kPass, depthwise.tflite_index, first);
+      }
     }
-    ir::applied(graph, kPass, pointwise.tflite_index, node->tflite_index);
+    ir::applied(graph, kPass, pointwise.tflite_index, first);
     // The depthwise convolution has the same one, as nothing else reads its result.
     node->predicate = pointwise.predicate;
     node->predicate_element = pointwise.predicate_element;
