@@ -11,6 +11,10 @@ void fuse_separable(ir::Graph& graph, Separable separable, const DeviceInfo& dev
   const auto readers = ir::readers_of(graph);
   const auto is_output = ir::output_mask(graph);
   std::vector<bool> removed(graph.nodes.size(), false);
+  std::vector<int> makers(graph.tensors.size(), -1);
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+    for (const int output : graph.nodes[i].outputs) makers[uz(output)] = static_cast<int>(i);
+  }
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     const ir::Node& depthwise = graph.nodes[i];
     if (depthwise.outputs.size() != 1) continue;
@@ -24,7 +28,20 @@ void fuse_separable(ir::Graph& graph, Separable separable, const DeviceInfo& dev
                    "two launches are expected to be faster on this device");
       continue;
     }
-    ir::applied(graph, kPass, pointwise.tflite_index, depthwise.tflite_index);
+    int first = depthwise.tflite_index;
+    const int image = depthwise.inputs[0], maker = makers[uz(image)];
+    const bool alone = maker >= 0 && !removed[uz(maker)] && !is_output[uz(image)] &&
+                       readers[uz(image)].size() == 1;
+    if (alone) {
+      auto block = ops::inverted(graph, graph.nodes[uz(maker)], *node);
+      if (block && (separable == Separable::kAlways || ops::inverted_pays(graph, *block, device))) {
+        first = graph.nodes[uz(maker)].tflite_index;
+        removed[uz(maker)] = true;
+        node = std::move(block);
+        ir::applied(graph, kPass, depthwise.tflite_index, first);
+      }
+    }
+    ir::applied(graph, kPass, pointwise.tflite_index, first);
     // The depthwise convolution has the same one, as nothing else reads its result.
     node->predicate = pointwise.predicate;
     node->predicate_element = pointwise.predicate_element;

@@ -33,6 +33,7 @@ class Case(NamedTuple):
     bias: bool = True
     residual: bool = False
     border: Border | None = None  # separate operations before the first convolution
+    expanded: int = 0  # channels of a 1x1 convolution with RELU6 before the two; 0: there is none
 
     @classmethod
     def of(cls, name: str, channels: int, filters: int) -> Case:
@@ -60,6 +61,8 @@ CASES = {
     "valid_wide_filter": Case((1, 9, 10, 12), 20, (5, 2), padding="VALID", bias=False),
     "tanh_between": Case((1, 4, 5, 8), 8, activations=("TANH", "RELU_N1_TO_1")),
     "residual": Case((1, 6, 7, 16), 16, activations=("RELU6", "NONE"), residual=True),
+    "inverted": Case((1, 6, 7, 8), 8, activations=("RELU6", "NONE"), residual=True, expanded=40),
+    "inverted_strided": Case((2, 9, 7, 40), 33, (5, 3), (2, 2), bias=False, expanded=24),
 }
 
 
@@ -75,6 +78,16 @@ def make_model(case: Case, rng: np.random.Generator, *, between: bool = False) -
         values = half_exact(rng.standard_normal(shape).astype(np.float32))
         return m.constant(values * np.float32(0.25))
 
+    image = x
+    if case.expanded:
+        inputs = [x, constant(case.expanded, 1, 1, c)]
+        c = case.expanded
+        if case.bias:
+            inputs.append(constant(c))
+        x = m.op(
+            "CONV_2D", inputs, (*case.image[:3], c), padding="VALID", stride_w=1, stride_h=1,
+            fused_activation_function="RELU6",
+        )  # fmt: skip
     inputs = [x, constant(1, *case.kernel, c)]
     if case.bias:
         inputs.append(constant(c))
@@ -93,7 +106,7 @@ def make_model(case: Case, rng: np.random.Generator, *, between: bool = False) -
         fused_activation_function=case.activations[1],
     )  # fmt: skip
     if case.residual:
-        z = m.op("ADD", [x, z], shape)
+        z = m.op("ADD", [image, z], shape)
     m.output(m.op("NEG", [z], shape))
     return m.build()
 
@@ -121,16 +134,19 @@ def skip_if_large(products: float) -> None:
 def test_every_candidate_is_both_convolutions(case, device, precision, rng):
     model, x = make_model(case, rng), sample(case, rng)
     options = {"device": device, "precision": precision}
-    skip_if_large(np.prod(case.image) * case.filters)
+    skip_if_large(np.prod(case.image) * max(case.filters, case.expanded))
     want, _ = run(model, x, PARTS, **options)
     _, nodes = run(model, x, ALWAYS, **options)
     assert nodes[2]["reason"] == f"{FUSED} 1"
+    if case.expanded:
+        assert nodes[3]["reason"] == f"{FUSED} 1"
     assert {"separate", "naive"} <= set(nodes[1]["candidates"])
-    assert len(nodes[1]["candidates"]) > 2 or LIMITED
+    assert len(nodes[1]["candidates"]) > 2 or LIMITED or case.expanded
     for name in nodes[1]["candidates"]:
         got, nodes = run(model, x, {"separable_conv2d": f"{name}|auto"}, **options)
         assert nodes[1]["candidate"] == name or LIMITED
-        assert_close(got, want, precision, 25 * case.image[3], f"with {name}")
+        depth = 25 * max(case.image[3], case.expanded)
+        assert_close(got, want, precision, depth, f"with {name}")
 
 
 @pytest.mark.parametrize(
@@ -157,6 +173,14 @@ def test_another_batch_and_size(engine, device, rng):
     want, _ = run(model, x, PARTS, resize=True, device=device)
     got, _ = run(model, x, {"separable_conv2d": f"{engine}|auto"}, resize=True, device=device)
     assert_close(got, want, "fp32", 25 * 36, f"with {engine}")
+
+
+def test_inverted_block_of_another_batch_and_size(device, rng):
+    case = CASES["inverted"]
+    model, x = make_model(case, rng), sample(case._replace(image=(3, 5, 9, 8)), rng)
+    want, _ = run(model, x, PARTS, resize=True, device=device)
+    got, _ = run(model, x, ALWAYS, resize=True, device=device)
+    assert_close(got, want, "fp32", 25 * 40, "inverted")
 
 
 def test_tuning_measures_both_ways(device, rng):

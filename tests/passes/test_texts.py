@@ -935,6 +935,48 @@ def test_depthwise_and_pointwise_become_one_node_where_that_pays():
     assert_becomes(SEPARABLE, "fuse_separable", expected, device="gpu")
 
 
+INVERTED = """
+%0: float32[1, 8, 8, 16]
+%1: float32[40, 1, 1, 16] = const splat(1)
+%2: float32[1, 3, 3, 40] = const splat(1)
+%3: float32[24, 1, 1, 40] = const splat(1)
+inputs %0
+%4: float32[1, 8, 8, 40] = conv2d(%0, %1) op=CONV_2D node=0 activation=relu6
+%5: float32[1, 8, 8, 40] = depthwise_conv2d(%4, %2) op=DEPTHWISE_CONV_2D node=1
+%6: float32[1, 8, 8, 24] = conv2d(%5, %3) op=CONV_2D node=2
+outputs %6
+"""
+
+
+def test_inverted_residual_blocks_of_halves_become_one_node_on_tensor_cores():
+    expected = """
+    half
+    %0: float32[1, 8, 8, 16]
+    %1: float32[40, 1, 1, 16] = const splat(1)
+    %2: float32[1, 3, 3, 40] = const splat(1)
+    %3: float32[24, 1, 1, 40] = const splat(1)
+    inputs %0
+    %6: float32[1, 8, 8, 24], %5: float32[1, 8, 8, 40], %4: float32[1, 8, 8, 40] = \
+        separable_conv2d(%0, %2, -, %3, -, -, %1, -) { \
+            depthwise=<%5 = depthwise_conv2d(%4, %2) op=DEPTHWISE_CONV_2D node=1>, \
+            pointwise=<%6 = conv2d(%5, %3) op=CONV_2D node=2>, \
+            expand=<%4 = conv2d(%0, %1) op=CONV_2D node=0 activation=relu6>} \
+        op=CONV_2D node=0
+    outputs %6
+    step fuse_separable applied node=1 into=0
+    step fuse_separable applied node=2 into=0
+    """
+    facts = {"device": "gpu", "mma_f16": True}
+    assert_becomes("half\n" + INVERTED, "fuse_separable", expected, **facts)
+
+
+def test_inverted_residual_block_whose_image_is_a_result_keeps_its_first_convolution():
+    text = "half\n" + INVERTED.replace("outputs %6", "outputs %6, %4")
+    found = after(text, "fuse_separable", device="gpu", mma_f16=True)
+    assert "expand=" not in found
+    assert "step fuse_separable applied node=2 into=1" in found
+
+
 @pytest.mark.parametrize(
     ("facts", "text"),
     [

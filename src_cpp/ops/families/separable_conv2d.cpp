@@ -14,16 +14,31 @@ namespace separable_conv2d {
 Parts parts_of(const NodeContext& node) {
   const auto& attrs = node.attrs<SeparableAttrs>();
   const ir::Node& whole = node.node();
-  Parts parts{attrs.depthwise, attrs.pointwise};
+  Parts parts{attrs.depthwise, attrs.pointwise, attrs.expand, whole};
   ir::Node &depthwise = parts.depthwise, &pointwise = parts.pointwise;
   for (std::size_t i = 0; i < depthwise.inputs.size(); ++i) depthwise.inputs[i] = whole.inputs[i];
   depthwise.outputs = {whole.outputs[kBetween]};
   pointwise.inputs[0] = whole.outputs[kBetween];
   pointwise.inputs.resize(1);
-  pointwise.inputs.insert(pointwise.inputs.end(), whole.inputs.begin() + kWeights,
-                          whole.inputs.end());
+  const auto end =
+      whole.inputs.begin() + std::min<int>(kExpandWeights, static_cast<int>(whole.inputs.size()));
+  pointwise.inputs.insert(pointwise.inputs.end(), whole.inputs.begin() + kWeights, end);
   pointwise.outputs = {whole.outputs[kResult]};
   pointwise.epilogue = whole.epilogue;
+  if (!parts.expand) return parts;
+
+  ir::Node& expand = *parts.expand;
+  for (std::size_t i = 1; i < expand.inputs.size(); ++i)
+    expand.inputs[i] = whole.inputs[uz(kExpandWeights) + i - 1];
+  expand.inputs[0] = whole.inputs[kImage];
+  expand.outputs = {whole.outputs[kExpanded]};
+  depthwise.inputs[0] = whole.outputs[kExpanded];
+  parts.pair.inputs.resize(kExpandWeights);
+  parts.pair.inputs[kImage] = whole.outputs[kExpanded];
+  parts.pair.outputs.resize(kExpanded);
+  SeparableAttrs two = attrs;
+  two.expand.reset();
+  parts.pair.attrs = share(std::move(two));
   return parts;
 }
 
@@ -37,7 +52,14 @@ constexpr int kVector = 4;  // channels that the fused kernel reads at once
 
 kernel::Candidate apart(const NodeContext& node, const DeviceInfo& device, bool plain) {
   const Parts parts = parts_of(node);
-  return separate(node, {parts.depthwise, parts.pointwise}, device, plain);
+  std::vector<ir::Node> nodes;
+  if (parts.expand) nodes.push_back(*parts.expand);
+  if (parts.expand && !plain) {
+    nodes.push_back(parts.pair);
+  } else {
+    nodes.insert(nodes.end(), {parts.depthwise, parts.pointwise});
+  }
+  return separate(node, nodes, device, plain);
 }
 
 struct Tile {
@@ -81,18 +103,52 @@ kernel::Candidate fused(const NodeContext& node, const Tile& tile) {
   return {name, {packed.launch, launch}, {packed.scratch}};
 }
 
+/// Whether fused.cl is better than two launches.
+bool fused_float_pays(const ir::Graph& graph, const ir::Node& node, const DeviceInfo& device) {
+  // A single launch saves a pass over memory, but costs arrays and local memory; on mobile GPUs
+  // both are slow or missing.
+  if (device.is_mobile()) return false;
+  // Measured on an H200: with more channels in between, each group of output channels filters too
+  // many of them again; with fewer pixels, the two launches share the sums among more work-items.
+  // Tensor cores, which this kernel does not use, are faster unless there is little to multiply.
+  // Its products are slower than those of a launch of their own, which matters if there are many.
+  constexpr std::int64_t kManyPixels = 2048, kManyProducts = 100'000'000;
+  const bool tensor_cores = ir::allows_tf32(graph, node) && device.mma_f16;
+  const int most = tensor_cores ? 32 : 160;
+  const ir::Shape& image = graph.tensor(node.inputs[kImage]).shape;
+  const int results = graph.tensor(node.inputs[kWeights]).shape[0];
+  const auto& attrs = static_cast<const SeparableAttrs&>(*node.attrs);
+  const auto& geometry = static_cast<const ConvAttrs&>(*attrs.depthwise.attrs).geometry;
+  const std::int64_t pixels = image.elements(0, 3) / (geometry.stride_h * geometry.stride_w);
+  return !device.is_cpu() && image[3] <= most && (!tensor_cores || results <= most) &&
+         pixels >= kManyPixels && pixels * image[3] * results <= kManyProducts;
+}
+
 ir::Shapes infer(const NodeContext& node) {
-  const ir::Node depthwise = parts_of(node).depthwise;
-  const ir::Shape between = family_of(depthwise).infer(NodeContext(node.graph(), depthwise)).at(0);
+  const Parts parts = parts_of(node);
   const ir::Shape& weights = node.input(kWeights).shape;
+  check_bias_shape(node, kBias, weights[0]);
+  const auto whole = [&](ir::Shapes inner) {
+    ir::Shape result = inner[0];
+    result[3] = weights[0];
+    check_residual_shape(node, result);
+    inner.insert(inner.begin(), result);
+    return inner;
+  };
+  if (parts.expand) {
+    const ir::Shape image =
+        family_of(*parts.expand).infer(NodeContext(node.graph(), *parts.expand)).at(0);
+    const ir::Shape& filter = node.input(kFilter).shape;
+    const auto& geometry = static_cast<const ConvAttrs&>(*parts.depthwise.attrs).geometry;
+    const ConvWindows at = checked_windows(geometry, image[1], image[2], filter[1], filter[2]);
+    return whole({{image[0], at.h.out, at.w.out, image[3]}, image});
+  }
   if (node.input(kImage).shape[3] != weights[3]) {
     throw ShapeError("an image of " + std::to_string(node.input(kImage).shape[3]) +
                      " channels does not fit weights " + weights.str());
   }
-  check_bias_shape(node, kBias, weights[0]);
-  const ir::Shape result{between[0], between[1], between[2], weights[0]};
-  check_residual_shape(node, result);
-  return {result, between};
+  return whole(
+      {family_of(parts.depthwise).infer(NodeContext(node.graph(), parts.depthwise)).at(0)});
 }
 
 std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceInfo& device) {
@@ -103,13 +159,21 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
     result.push_back(apart(node, device, true));
     return result;
   }
+  result = fused_half(node, device);
+  const bool half = !result.empty() && result.front().refusal.empty();
+  const bool half_pays = half && result.front().microseconds < apart_microseconds(node, device);
+  if (node.attrs<SeparableAttrs>().expand) {
+    result.insert(half_pays ? result.end() : result.begin(), apart(node, device, false));
+    result.push_back(apart(node, device, true));
+    return result;
+  }
   // Devices with less local memory may have only 32 KB.
   const int chunk = device.local_bytes >= 48 * 1024 ? 128 : 64;
   const bool wide = node.output(kResult).shape[3] > 32;
   if (wide) result.push_back(fused(node, {16, 4, 64, 256, chunk}));
   result.push_back(fused(node, {4, 4, 32, 128, 2 * chunk}));
   result.push_back(fused(node, {8, 4, 32, 128, chunk}));
-  const bool pays = separable_pays(node.graph(), node.node(), device);
+  const bool pays = half ? half_pays : fused_float_pays(node.graph(), node.node(), device);
   result.insert(pays ? result.end() : result.begin(), apart(node, device, false));
   result.push_back(apart(node, device, true));
   return result;
@@ -138,8 +202,9 @@ const RowRules kRows{unit, need, band_attrs};
 double flops(const NodeContext& node) {
   double sum = 0;
   const Parts parts = parts_of(node);
-  for (const ir::Node& part : {parts.depthwise, parts.pointwise})
-    sum += family_of(part).flops(NodeContext(node.graph(), part));
+  std::vector<ir::Node> nodes = {parts.depthwise, parts.pointwise};
+  if (parts.expand) nodes.push_back(*parts.expand);
+  for (const ir::Node& part : nodes) sum += family_of(part).flops(NodeContext(node.graph(), part));
   return sum;
 }
 
@@ -202,27 +267,46 @@ std::optional<ir::Node> separable(const ir::Graph& graph, const ir::Node& depthw
   return node;
 }
 
+std::optional<ir::Node> inverted(const ir::Graph& graph, const ir::Node& expand,
+                                 const ir::Node& pair) {
+  if (expand.kind != &kConv2dFamily || expand.inputs.size() > 3 || expand.tail != nullptr)
+    return {};
+  const ir::Tensor& weights = graph.tensor(expand.inputs[1]);
+  const auto& geometry = static_cast<const ConvAttrs&>(*expand.attrs).geometry;
+  const bool whole = geometry.extra_top == 0 && geometry.extra_bottom == 0 &&
+                     geometry.extra_left == 0 && geometry.extra_right == 0;
+  const bool is_point = weights.shape[1] == 1 && weights.shape[2] == 1 && geometry.stride_h == 1 &&
+                        geometry.stride_w == 1 && whole;
+  const bool leaky = expand.epilogue.activation == ir::Activation::kLeakyRelu;
+  const bool is_float = !graph.tensor(pair.outputs[kResult]).is_quantized() &&
+                        !weights.is_quantized() && weights.is_constant();
+  if (!is_point || !is_float || leaky) return {};
+  // The channels of a group of a convolution in groups are not all of the image.
+  if (graph.tensor(expand.inputs[0]).shape[3] != weights.shape[3]) return {};
+
+  ir::Node node = pair;
+  node.inputs.resize(kExpandBias + 1, -1);
+  node.inputs[kImage] = expand.inputs[0];
+  node.inputs[kExpandWeights] = expand.inputs[1];
+  if (expand.inputs.size() > 2) node.inputs[kExpandBias] = expand.inputs[2];
+  node.outputs.push_back(expand.outputs[0]);
+  node.op = expand.op;
+  node.tflite_index = expand.tflite_index;
+  SeparableAttrs attrs = static_cast<const SeparableAttrs&>(*pair.attrs);
+  attrs.expand = expand;
+  node.attrs = share(std::move(attrs));
+  return node;
+}
+
+bool inverted_pays(const ir::Graph& graph, const ir::Node& node, const DeviceInfo& device) {
+  return may_be_half(graph, node, device);
+}
+
 bool separable_pays(const ir::Graph& graph, const ir::Node& node, const DeviceInfo& device) {
-  // A single launch saves a pass over memory, but costs arrays and local memory; on mobile GPUs
-  // both are slow or missing.
   if (device.is_mobile()) return false;
-  // Measured on an H200: with more channels in between, each group of output channels filters too
-  // many of them again; with fewer pixels, the two launches share the sums among more work-items.
-  // Tensor cores, which the fused kernel does not use, are faster unless there is little to
-  // multiply.
   if (graph.tensor(node.outputs[kResult]).is_quantized())
     return int8_refusal(NodeContext(graph, node), device).empty();
-  // Its products are slower than those of a launch of their own, which matters if there are many.
-  constexpr std::int64_t kManyPixels = 2048, kManyProducts = 100'000'000;
-  const bool tensor_cores = ir::allows_tf32(graph, node) && device.mma_f16;
-  const int most = tensor_cores ? 32 : 160;
-  const ir::Shape& image = graph.tensor(node.inputs[kImage]).shape;
-  const int results = graph.tensor(node.inputs[kWeights]).shape[0];
-  const auto& attrs = static_cast<const SeparableAttrs&>(*node.attrs);
-  const auto& geometry = static_cast<const ConvAttrs&>(*attrs.depthwise.attrs).geometry;
-  const std::int64_t pixels = image.elements(0, 3) / (geometry.stride_h * geometry.stride_w);
-  return !device.is_cpu() && image[3] <= most && (!tensor_cores || results <= most) &&
-         pixels >= kManyPixels && pixels * image[3] * results <= kManyProducts;
+  return may_be_half(graph, node, device) || fused_float_pays(graph, node, device);
 }
 
 const Family kSeparableConv2dFamily = [] {

@@ -11,11 +11,13 @@ namespace clgpu::ops {
 
 extern const Family kSeparableConv2dFamily;
 
-/// The original nodes, except for their tensors' numbers; the result of `depthwise` is output 1 of
-/// the merged node, which has no readers.
+/// The original nodes, except for their tensors' numbers; the results of `depthwise` and `expand`
+/// are outputs 1 and 2 of the merged node, which have no readers.
 struct SeparableAttrs : ir::Attrs {
   ir::Node depthwise, pointwise;
-  CLGPU_FIELDS(depthwise, pointwise)
+  /// A 1x1 convolution before the two: the node is an inverted residual block.
+  std::optional<ir::Node> expand;
+  CLGPU_FIELDS(depthwise, pointwise, expand)
 };
 
 /// The node that computes both, at the position of the second; none if they are not such a pair, or
@@ -24,15 +26,23 @@ struct SeparableAttrs : ir::Attrs {
 std::optional<ir::Node> separable(const ir::Graph& graph, const ir::Node& depthwise,
                                   const ir::Node& pointwise);
 
+/// The node `pair`, made by separable(), with the 1x1 convolution that computes its image; none if
+/// `expand` is no such node. The caller ensures that the image has no other reader.
+std::optional<ir::Node> inverted(const ir::Graph& graph, const ir::Node& expand,
+                                 const ir::Node& pair);
+
 // Shared by the files of this family.
 namespace separable_conv2d {
 
 constexpr int kImage = 0, kFilter = 1, kFilterBias = 2, kWeights = 3, kBias = 4, kResidual = 5;
-constexpr int kResult = 0, kBetween = 1;  // outputs
+constexpr int kExpandWeights = 6, kExpandBias = 7;
+constexpr int kResult = 0, kBetween = 1, kExpanded = 2;  // outputs
 
-/// The two nodes, with their tensors' numbers in this graph, which may have been renumbered since.
+/// The nodes, with their tensors' numbers in this graph, which may have been renumbered since.
 struct Parts {
   ir::Node depthwise, pointwise;
+  std::optional<ir::Node> expand;
+  ir::Node pair;  ///< the first two as one node
 };
 Parts parts_of(const NodeContext& node);
 
@@ -43,9 +53,24 @@ std::string int8_refusal(const NodeContext& node, const DeviceInfo& device);
 /// Its variants, best guess first.
 std::vector<kernel::Candidate> fused_int8(const NodeContext& node, const DeviceInfo& device);
 
+/// Variants of the kernel of halves (fused_f16_nvidia.cl), best guess first, with their times. None
+/// if the image is no half or the device has no tensor cores; one that gives the reason if only
+/// this node cannot use them.
+std::vector<kernel::Candidate> fused_half(const NodeContext& node, const DeviceInfo& device);
+
+/// Whether those are to be expected, before tensors have their storage.
+bool may_be_half(const ir::Graph& graph, const ir::Node& node, const DeviceInfo& device);
+
+/// Estimate of the microseconds of the two launches of halves of the parts.
+double apart_microseconds(const NodeContext& node, const DeviceInfo& device);
+
 }  // namespace separable_conv2d
 
-/// Whether one launch is better than two on this device, according to measurements.
+/// Whether the device may have a kernel that computes the three at once.
+bool inverted_pays(const ir::Graph& graph, const ir::Node& node, const DeviceInfo& device);
+
+/// Whether one launch is better than two on this device, according to measurements; or may be, and
+/// the candidates of the node decide.
 bool separable_pays(const ir::Graph& graph, const ir::Node& node, const DeviceInfo& device);
 
 }  // namespace clgpu::ops
