@@ -3,13 +3,12 @@
 //
 // Shapes    q: [batches, queries, heads, DEPTH]; k, v: [batches, keys, key_heads, DEPTH]; mask: strides
 //           mb, mn, mt, ms along batches, heads, queries, keys; tiles: as mask_tiles.cl writes it; dst: as q
-// Launch    a work-group takes ROWS = WARPS * BANDS * 16 of the queries * heads / key_heads rows of scores
-//           that share a head of k and v, the last ones first, because a causal mask gives them the most keys:
-//           global = (key_heads * WARPS * 32, ceil(rows / ROWS), batches), local = (WARPS * 32, 1, 1)
+// Launch    a work-group takes WARPS * 16 of the queries * heads / key_heads rows of scores that share a head
+//           of k and v, the last ones first, because a causal mask gives them the most keys:
+//           global = (key_heads * WARPS * 32, ceil(rows / (WARPS * 16)), batches), local = (WARPS * 32, 1, 1)
 // Macros    WARPS  4       warps of a work-group
-//           BANDS  1|2     16 rows each, of a warp; more read less local memory
 //           DEPTH  64|128  elements of a query, a key and a value
-//           KEYS   32|64   keys of a step
+//           KEYS   64      keys of a step
 //           MASK   0|1     1: there is a parameter mask
 //           TILES  0|1     1: there is a parameter tiles, which tells what the mask hides
 //           HALF_MASK  0|1  1: -infinity in it may be a large number that was rounded to half
@@ -23,11 +22,13 @@
 #include "common/types.cl"
 
 #define ITEMS (WARPS * 32)
-#define ROWS (WARPS * BANDS * 16)
+#define ROWS (WARPS * 16)
 #define PIECES (DEPTH / 8)  // of 16 bytes, in a row of a tile
 #define APART (ITEMS / PIECES)
-#define K_AT (ROWS * PIECES)  // pieces before the tile of keys, and before that of values
-#define V_AT (K_AT + KEYS * PIECES)
+#define V_AT (KEYS * PIECES)  // pieces before the tile of values; that of keys is the first one
+#if ROWS > 2 * KEYS
+#error "the queries do not fit into the tiles of keys and values"
+#endif
 #define LOG2_E 1.44269504f
 // Finite numbers of a scaled row are at least this, so that differences between them are exact.
 #define LOWEST -1e30f
@@ -102,7 +103,7 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void composite_atten
     __global const Q_T *q, __global const K_T *k, __global const V_T *v,
     MASK_PARAM TILES_PARAM __global DST_T *dst, int queries, int keys, int heads, int key_heads,
     int mb, int mn, int mt, int ms, float scale, int tiles_batch, int tiles_head) {
-  LOCAL_LINES(uint4, lines, V_AT + KEYS * PIECES);  // queries, keys, values
+  LOCAL_LINES(uint4, lines, 2 * KEYS * PIECES);  // keys, values; at first the queries
   const uint base = local_address(lines);
   const int item = get_local_id(0);
   const int lane = item % 32, warp = item / 32;
@@ -127,85 +128,66 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void composite_atten
   COPIES_COMMIT();
   // What a lane loads with LDMATRIX_X4: row lane % 8 of matrix lane / 8.
   const int line = lane % 8, low = lane / 8 % 2, high = lane / 16;
-#define READ_QUERY(r, m, d)                                                                \
-  LDMATRIX_X4(r, base + PIECE_AT((warp * BANDS + (m)) * 16 + low * 8 + line, 2 * (d) + high) * 16)
-#if BANDS == 1
   COPIES_WAIT(0);
   barrier(CLK_LOCAL_MEM_FENCE);
-  uint4 kept[DEPTH / 16];
+  uint4 query[DEPTH / 16];
 #pragma unroll
-  for (int d = 0; d < DEPTH / 16; ++d) READ_QUERY(kept[d], 0, d);
-#endif
+  for (int d = 0; d < DEPTH / 16; ++d)
+    LDMATRIX_X4(query[d], base + PIECE_AT(warp * 16 + low * 8 + line, 2 * d + high) * 16);
+  barrier(CLK_LOCAL_MEM_FENCE);
 
-  // A lane has two rows of scores and results in each band.
-  const int row0 = first + warp * BANDS * 16 + lane / 4;
+  // A lane has two rows of scores and results.
+  const int row0 = first + warp * 16 + lane / 4, row1 = row0 + 8;
 #if MASK
+  const int seen0 = min(row0, rows - 1), seen1 = min(row1, rows - 1);
+  const int mask0 = batch * mb + (head * share + seen0 % share) * mn + seen0 / share * mt;
+  const int mask1 = batch * mb + (head * share + seen1 % share) * mn + seen1 / share * mt;
   const float unscale = 1.0f / scale;
 #endif
   const float scale2 = scale * LOG2_E;
-  float2 largest[BANDS], total[BANDS];
-  float4 sums[BANDS][DEPTH / 8];
+  float largest0 = -INFINITY, largest1 = -INFINITY, total0 = 0.0f, total1 = 0.0f;
+  float4 sums[DEPTH / 8];
 #pragma unroll
-  for (int m = 0; m < BANDS; ++m) {
-    largest[m] = -INFINITY;
-    total[m] = 0.0f;
-#pragma unroll
-    for (int c = 0; c < DEPTH / 8; ++c) sums[m][c] = 0.0f;
-  }
+  for (int c = 0; c < DEPTH / 8; ++c) sums[c] = 0.0f;
 
 #pragma unroll 1
   for (int pass = 0; pass < PASSES; ++pass) {
 #if TILES
     if (pass == 1) {
       // What the mask hides changes nothing, unless a row has seen nothing else.
-      float least = INFINITY;
-#pragma unroll
-      for (int m = 0; m < BANDS; ++m) least = fmin(least, fmin(largest[m].s0, largest[m].s1));
+      const float least = fmin(largest0, largest1);
       if (!group_any(!(least > (HALF_MASK ? -6e4f : -1e20f)))) break;
     }
 #endif
     int tile = -1;
     NEXT_TILE(tile);
-    if (tile < key_tiles) PUT_KEYS(K_T, k, K_AT, tile * KEYS);
+    if (tile < key_tiles) PUT_KEYS(K_T, k, 0, tile * KEYS);
 #pragma unroll 1
     while (tile < key_tiles) {
       const int begin = tile * KEYS;
-      float4 scores[BANDS][KEYS / 8];
+      float4 scores[KEYS / 8];
+#pragma unroll
+      for (int n = 0; n < KEYS / 8; ++n) scores[n] = 0.0f;
 #if MASK
 #if TILES
       const bool masked = tiles[tile] != 1;
 #else
       const bool masked = true;
 #endif
-#endif
-#pragma unroll
-      for (int m = 0; m < BANDS; ++m) {
-#pragma unroll
-        for (int n = 0; n < KEYS / 8; ++n) scores[m][n] = 0.0f;
-      }
-#if MASK
       if (masked) {
         // The sums of products begin with the mask.
 #pragma unroll
-        for (int m = 0; m < BANDS; ++m) {
-          const int seen0 = min(row0 + m * 16, rows - 1), seen1 = min(row0 + m * 16 + 8, rows - 1);
-          const int mask0 = batch * mb + (head * share + seen0 % share) * mn + seen0 / share * mt;
-          const int mask1 = batch * mb + (head * share + seen1 % share) * mn + seen1 / share * mt;
-#pragma unroll
-          for (int n = 0; n < KEYS / 8; ++n) {
-            const int key = begin + n * 8 + lane % 4 * 2;
-            const int at0 = min(key, keys - 1) * ms, at1 = min(key + 1, keys - 1) * ms;
-            const float4 given =
-                (float4)(LOAD(MASK_T, mask, mask0 + at0), LOAD(MASK_T, mask, mask0 + at1),
-                         LOAD(MASK_T, mask, mask1 + at0), LOAD(MASK_T, mask, mask1 + at1));
-            scores[m][n] = unscale * given;
+        for (int n = 0; n < KEYS / 8; ++n) {
+          const int key = begin + n * 8 + lane % 4 * 2;
+          const int at0 = min(key, keys - 1) * ms, at1 = min(key + 1, keys - 1) * ms;
+          const float4 given =
+              (float4)(LOAD(MASK_T, mask, mask0 + at0), LOAD(MASK_T, mask, mask0 + at1),
+                       LOAD(MASK_T, mask, mask1 + at0), LOAD(MASK_T, mask, mask1 + at1));
+          scores[n] = unscale * given;
 #if !HALF_MASK
-            // The lowest number is not -infinity: a row that has nothing else is the mean of the
-            // values.
-            scores[m][n] =
-                select(scores[m][n], clamp(scores[m][n], -FLT_MAX, FLT_MAX), isfinite(given));
+          // The lowest number is not -infinity: a row that has nothing else is the mean of the values.
+          scores[n] = select(scores[n], clamp(scores[n], -FLT_MAX, FLT_MAX), isfinite(given));
 #endif
-          }
         }
       }
 #endif
@@ -214,22 +196,12 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void composite_atten
       PUT_KEYS(V_T, v, V_AT, begin);
 #pragma unroll
       for (int d = 0; d < DEPTH / 16; ++d) {
-#if BANDS == 1
-        const uint4 *query = &kept[d];
-#else
-        uint4 query[BANDS];
-#pragma unroll
-        for (int m = 0; m < BANDS; ++m) READ_QUERY(query[m], m, d);
-#endif
 #pragma unroll
         for (int n = 0; n < KEYS / 16; ++n) {
           uint4 b;
-          LDMATRIX_X4(b, base + (K_AT + PIECE_AT(n * 16 + high * 8 + line, 2 * d + low)) * 16);
-#pragma unroll
-          for (int m = 0; m < BANDS; ++m) {
-            MMA(scores[m][2 * n], query[m], b.s0, b.s1);
-            MMA(scores[m][2 * n + 1], query[m], b.s2, b.s3);
-          }
+          LDMATRIX_X4(b, base + PIECE_AT(n * 16 + high * 8 + line, 2 * d + low) * 16);
+          MMA(scores[2 * n], query[d], b.s0, b.s1);
+          MMA(scores[2 * n + 1], query[d], b.s2, b.s3);
         }
       }
       float factor = scale2;  // that is still to be applied
@@ -237,70 +209,59 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void composite_atten
       if (masked) {
         factor = 1.0f;
 #pragma unroll
-        for (int m = 0; m < BANDS; ++m) {
-#pragma unroll
-          for (int n = 0; n < KEYS / 8; ++n) {
-            const float4 given = scores[m][n];
-            // Of a mask in half, -infinity is a number that a row without any other key has the
-            // mean of the values of.
-            scores[m][n] =
-                select(fmax(given * scale2, LOWEST),
-                       (float4)(HALF_MASK ? -65504.0f * LOG2_E : -INFINITY), given == -INFINITY);
-          }
+        for (int n = 0; n < KEYS / 8; ++n) {
+          // In a mask of halves, -infinity may be a number of which a row that has no other key
+          // gets the mean of the values.
+          const float hidden = HALF_MASK ? -65504.0f * LOG2_E : -INFINITY;
+          scores[n] = select(fmax(scores[n] * scale2, LOWEST), (float4)(hidden),
+                             scores[n] == -INFINITY);
         }
       }
 #endif
       if (begin + KEYS > keys) {
 #pragma unroll
-        for (int m = 0; m < BANDS; ++m) {
-#pragma unroll
-          for (int n = 0; n < KEYS / 8; ++n) {
-            const int key = begin + n * 8 + lane % 4 * 2;
-            if (key >= keys) scores[m][n].s02 = -INFINITY;
-            if (key + 1 >= keys) scores[m][n].s13 = -INFINITY;
-          }
+        for (int n = 0; n < KEYS / 8; ++n) {
+          const int key = begin + n * 8 + lane % 4 * 2;
+          if (key >= keys) scores[n].s02 = -INFINITY;
+          if (key + 1 >= keys) scores[n].s13 = -INFINITY;
         }
       }
-      uint4 weights[BANDS][KEYS / 16];
+      float larger0 = -INFINITY, larger1 = -INFINITY;
 #pragma unroll
-      for (int m = 0; m < BANDS; ++m) {
-        float larger0 = -INFINITY, larger1 = -INFINITY;
+      for (int n = 0; n < KEYS / 8; ++n) {
+        larger0 = fmax(larger0, fmax(scores[n].s0, scores[n].s1));
+        larger1 = fmax(larger1, fmax(scores[n].s2, scores[n].s3));
+      }
+      larger0 = fmax(largest0, largest_of_row(larger0) * factor);
+      larger1 = fmax(largest1, largest_of_row(larger1) * factor);
+      const float from0 = finite_or_0(larger0), from1 = finite_or_0(larger1);
+      const float shrink0 = native_exp2(largest0 - from0), shrink1 = native_exp2(largest1 - from1);
+      largest0 = larger0;
+      largest1 = larger1;
+      total0 *= shrink0;
+      total1 *= shrink1;
 #pragma unroll
-        for (int n = 0; n < KEYS / 8; ++n) {
-          larger0 = fmax(larger0, fmax(scores[m][n].s0, scores[m][n].s1));
-          larger1 = fmax(larger1, fmax(scores[m][n].s2, scores[m][n].s3));
+      for (int c = 0; c < DEPTH / 8; ++c) sums[c] *= (float4)(shrink0, shrink0, shrink1, shrink1);
+      uint4 weights[KEYS / 16];
+#pragma unroll
+      for (int n = 0; n < KEYS / 8; ++n) {
+        const float4 w = (float4)(native_exp2(fma(scores[n].s0, factor, -from0)),
+                                  native_exp2(fma(scores[n].s1, factor, -from0)),
+                                  native_exp2(fma(scores[n].s2, factor, -from1)),
+                                  native_exp2(fma(scores[n].s3, factor, -from1)));
+        total0 += w.s0 + w.s1;
+        total1 += w.s2 + w.s3;
+        const uint2 pair = (uint2)(to_halves(w.s0, w.s1), to_halves(w.s2, w.s3));
+        if (n % 2 == 0) {
+          weights[n / 2].lo = pair;
+        } else {
+          weights[n / 2].hi = pair;
         }
-        larger0 = fmax(largest[m].s0, largest_of_row(larger0) * factor);
-        larger1 = fmax(largest[m].s1, largest_of_row(larger1) * factor);
-        const float from0 = finite_or_0(larger0), from1 = finite_or_0(larger1);
-        const float shrink0 = native_exp2(largest[m].s0 - from0);
-        const float shrink1 = native_exp2(largest[m].s1 - from1);
-        largest[m] = (float2)(larger0, larger1);
-        float sum0 = 0.0f, sum1 = 0.0f;
-#pragma unroll
-        for (int n = 0; n < KEYS / 8; ++n) {
-          const float4 w = (float4)(native_exp2(fma(scores[m][n].s0, factor, -from0)),
-                                    native_exp2(fma(scores[m][n].s1, factor, -from0)),
-                                    native_exp2(fma(scores[m][n].s2, factor, -from1)),
-                                    native_exp2(fma(scores[m][n].s3, factor, -from1)));
-          sum0 += w.s0 + w.s1;
-          sum1 += w.s2 + w.s3;
-          const uint2 pair = (uint2)(to_halves(w.s0, w.s1), to_halves(w.s2, w.s3));
-          if (n % 2 == 0) {
-            weights[m][n / 2].lo = pair;
-          } else {
-            weights[m][n / 2].hi = pair;
-          }
-        }
-        total[m] = fma(total[m], (float2)(shrink0, shrink1), (float2)(sum0, sum1));
-#pragma unroll
-        for (int c = 0; c < DEPTH / 8; ++c)
-          sums[m][c] *= (float4)(shrink0, shrink0, shrink1, shrink1);
       }
       COPIES_WAIT(0);
       barrier(CLK_LOCAL_MEM_FENCE);  // the values have arrived, and nobody reads keys any more
       NEXT_TILE(tile);
-      if (tile < key_tiles) PUT_KEYS(K_T, k, K_AT, tile * KEYS);
+      if (tile < key_tiles) PUT_KEYS(K_T, k, 0, tile * KEYS);
 #pragma unroll
       for (int n = 0; n < KEYS / 16; ++n) {
 #pragma unroll
@@ -308,31 +269,25 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void composite_atten
           uint4 b;
           LDMATRIX_X4_TRANSPOSED(
               b, base + (V_AT + PIECE_AT(n * 16 + low * 8 + line, 2 * c + high)) * 16);
-#pragma unroll
-          for (int m = 0; m < BANDS; ++m) {
-            MMA(sums[m][2 * c], weights[m][n], b.s0, b.s1);
-            MMA(sums[m][2 * c + 1], weights[m][n], b.s2, b.s3);
-          }
+          MMA(sums[2 * c], weights[n], b.s0, b.s1);
+          MMA(sums[2 * c + 1], weights[n], b.s2, b.s3);
         }
       }
     }
   }
 
+  total0 = 1.0f / sum_of_row(total0);
+  total1 = 1.0f / sum_of_row(total1);
+  const int to0 = (batch * queries + row0 / share) * heads + head * share + row0 % share;
+  const int to1 = (batch * queries + row1 / share) * heads + head * share + row1 % share;
 #pragma unroll
-  for (int m = 0; m < BANDS; ++m) {
-    const float factor0 = 1.0f / sum_of_row(total[m].s0), factor1 = 1.0f / sum_of_row(total[m].s1);
-    const int top = row0 + m * 16, bottom = top + 8;
-    const int to0 = (batch * queries + top / share) * heads + head * share + top % share;
-    const int to1 = (batch * queries + bottom / share) * heads + head * share + bottom % share;
-#pragma unroll
-    for (int c = 0; c < DEPTH / 8; ++c) {
-      const int col = c * 8 + lane % 4 * 2;
-      if (top < rows)
-        CLGPU_CAT(STORE_PAIR_, DST_T)(dst + (to0 * DEPTH + col), sums[m][c].s0 * factor0,
-                                      sums[m][c].s1 * factor0);
-      if (bottom < rows)
-        CLGPU_CAT(STORE_PAIR_, DST_T)(dst + (to1 * DEPTH + col), sums[m][c].s2 * factor1,
-                                      sums[m][c].s3 * factor1);
-    }
+  for (int c = 0; c < DEPTH / 8; ++c) {
+    const int col = c * 8 + lane % 4 * 2;
+    if (row0 < rows)
+      CLGPU_CAT(STORE_PAIR_, DST_T)(dst + (to0 * DEPTH + col), sums[c].s0 * total0,
+                                    sums[c].s1 * total0);
+    if (row1 < rows)
+      CLGPU_CAT(STORE_PAIR_, DST_T)(dst + (to1 * DEPTH + col), sums[c].s2 * total1,
+                                    sums[c].s3 * total1);
   }
 }

@@ -191,13 +191,12 @@ bool has_tensor_cores(const NodeContext& node, const Sizes& size, const DeviceIn
          node.attrs<CompositeAttrs>().scale > 0.0F;
 }
 
-/// Each warp takes `bands` times 16 rows of scores, in steps of `keys` keys.
-kernel::Candidate tensor_rows(const NodeContext& node, const Sizes& size, int bands, int keys) {
-  constexpr int kWarps = 4, kItems = kWarps * 32;
+kernel::Candidate tensor_rows(const NodeContext& node, const Sizes& size) {
+  constexpr int kWarps = 4, kItems = kWarps * 32, kRows = kWarps * 16, kKeys = 64;
   constexpr int kManyKeys = 512;  // from which on the tiles that a mask hides are worth a launch
-  const std::int64_t rows = std::int64_t{kWarps} * 16 * bands;
-  const std::int64_t row_tiles = ceil_div(size.rows(), rows), key_tiles = ceil_div(size.keys, keys);
-  kernel::Candidate candidate{bands > 1 ? "tensor_bands" : "tensor_rows", {}, {}};
+  const std::int64_t row_tiles = ceil_div(size.rows(), kRows);
+  const std::int64_t key_tiles = ceil_div(size.keys, kKeys);
+  kernel::Candidate candidate{"tensor_rows", {}, {}};
   candidate.tensor_cores = true;
   const bool masked = node.has_input(kMask);
   const bool skips = masked && size.keys >= kManyKeys;
@@ -212,16 +211,20 @@ kernel::Candidate tensor_rows(const NodeContext& node, const Sizes& size, int ba
     const std::int64_t groups = std::int64_t{mask_heads} * mask_batches;
     candidate.scratch = {{all * groups}};
     kernel::Launch look("composite/mask_tiles.cl", "composite_mask_tiles");
-    look.macro("ROWS", rows).macro("KEYS", keys).type("MASK_T", node.input(kMask).storage);
+    // Whether eight neighbouring elements are one aligned load.
+    bool wide = strides[3] == 1 && size.keys % 8 == 0;
+    for (int axis = 0; axis < 3; ++axis) wide = wide && strides[uz(axis)] % 8 == 0;
+    look.macro("ROWS", kRows).macro("KEYS", kKeys).macro("WIDE", wide ? 1 : 0);
+    look.type("MASK_T", node.input(kMask).storage);
     look.src(kMask).scratch_out(0).i32(size.queries).i32(size.keys);
     look.i32(size.heads / size.key_heads).i32(mask_heads);
     for (const int stride : strides) look.i32(stride);
-    look.range({uz(key_tiles * keys), uz(row_tiles), uz(groups)}, {uz(keys), 1, 1});
+    look.range({uz(key_tiles * kKeys), uz(row_tiles), uz(groups)}, {kKeys, 1, 1});
     candidate.launches.push_back(look);
   }
   kernel::Launch launch("composite/attention_nvidia.cl", "composite_attention_nvidia");
-  launch.macro("WARPS", kWarps).macro("BANDS", bands).macro("DEPTH", size.depth);
-  launch.macro("KEYS", keys).macro("TILES", skips ? 1 : 0).macro("MMA_TYPE", 0);
+  launch.macro("WARPS", kWarps).macro("DEPTH", size.depth);
+  launch.macro("KEYS", kKeys).macro("TILES", skips ? 1 : 0).macro("MMA_TYPE", 0);
   launch.type("DST_T", node.output(0).storage);
   set_operands(launch, node);
   if (skips) launch.scratch_in(0);
@@ -231,20 +234,6 @@ kernel::Candidate tensor_rows(const NodeContext& node, const Sizes& size, int ba
   launch.range({uz(size.key_heads) * kItems, uz(row_tiles), uz(size.batches)}, {kItems, 1, 1});
   candidate.launches.push_back(launch);
   return candidate;
-}
-
-/// The fastest first.
-std::vector<kernel::Candidate> tensor_cores(const NodeContext& node, const Sizes& size,
-                                            const DeviceInfo& device) {
-  constexpr int kNarrow = 64, kWide = 128;  // rows of a work-group
-  // What one step takes of the local memory is at most 48 KiB.
-  std::vector<kernel::Candidate> list = {tensor_rows(node, size, 1, 64),
-                                         tensor_rows(node, size, 2, size.depth > 64 ? 32 : 64)};
-  const std::int64_t heads = std::int64_t{size.key_heads} * size.batches;
-  const bool fill = ceil_div(size.rows(), kWide) * heads >= device.compute_units;
-  if (fill) std::swap(list[0], list[1]);
-  if (size.rows() <= kNarrow) list.resize(1);
-  return list;
 }
 
 }  // namespace
@@ -327,10 +316,7 @@ std::vector<kernel::Candidate> attention(const NodeContext& node, const DeviceIn
   }
   const auto single = decoding(node, size, device);
   list.insert(list.begin(), single.begin(), single.end());
-  if (has_tensor_cores(node, size, device)) {
-    const auto fast = tensor_cores(node, size, device);
-    list.insert(list.begin(), fast.begin(), fast.end());
-  }
+  if (has_tensor_cores(node, size, device)) list.insert(list.begin(), tensor_rows(node, size));
   return list;
 }
 
