@@ -133,14 +133,10 @@ def measure(
     rows = []
     for (op, shape, candidate, product), nodes in found.items():
         peer, note = _peer(product, precision, setting)
-        rows.append(
-            Row(
-                name, batch, precision, op, shape, candidate, nodes[0], len(nodes),
-                own_us=sum(times[node] for node in nodes) / len(nodes), peer_us=peer,
-                bound_us=None if product is None else bound_us(product, precision, limits),
-                note=note,
-            )  # fmt: skip
-        )
+        own = sum(times[node] for node in nodes) / len(nodes)
+        bound = None if product is None else bound_us(product, precision, limits)
+        which = (op, shape, candidate, nodes[0], len(nodes))
+        rows.append(Row(name, batch, precision, *which, own, peer, bound, note))
     return rows, whole
 
 

@@ -61,24 +61,24 @@ uint4 halves_of(float8 v) {
   lines[at] = (valid) ? halves_of(*(__global const float8 *)(from)) : (uint4)(0)
 
 // Begins to copy the keys from `key` on, or their values, to the tile at piece `to`.
-#define PUT_KEYS(T, p, to, key)                                                                    \
-  do {                                                                                             \
-    _Pragma("unroll") for (int i = 0; i < KEYS; i += APART) {                                      \
-      const int row = i + item / PIECES, piece = item % PIECES, at = (key) + row;                  \
-      CLGPU_CAT(PUT_, T)                                                                           \
-      ((to) + PIECE_AT(row, piece),                                                                \
-       (p) + (((batch * keys + min(at, keys - 1)) * key_heads + head) * DEPTH + piece * 8),        \
-       at < keys);                                                                                 \
-    }                                                                                              \
-    COPIES_COMMIT();                                                                               \
+#define PUT_KEYS(T, p, to, key)                                                             \
+  do {                                                                                      \
+    _Pragma("unroll") for (int i = 0; i < KEYS; i += APART) {                               \
+      const int row = i + item / PIECES, piece = item % PIECES, at = (key) + row;           \
+      CLGPU_CAT(PUT_, T)                                                                    \
+      ((to) + PIECE_AT(row, piece),                                                         \
+       (p) + (((batch * keys + min(at, keys - 1)) * key_heads + head) * DEPTH + piece * 8), \
+       at < keys);                                                                          \
+    }                                                                                       \
+    COPIES_COMMIT();                                                                        \
   } while (0)
 
 // The next tile of keys after `t` that this pass takes: the first one those that the mask does not
 // hide, the second one the others.
 #if TILES
-#define NEXT_TILE(t)                                               \
-  do {                                                             \
-    ++(t);                                                         \
+#define NEXT_TILE(t) \
+  do {               \
+    ++(t);           \
   } while ((t) < key_tiles && (tiles[(t)] == 0) != pass)
 #else
 #define NEXT_TILE(t) ++(t)
@@ -213,8 +213,8 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void composite_atten
           // In a mask of halves, -infinity may be a number of which a row that has no other key
           // gets the mean of the values.
           const float hidden = HALF_MASK ? -65504.0f * LOG2_E : -INFINITY;
-          scores[n] = select(fmax(scores[n] * scale2, LOWEST), (float4)(hidden),
-                             scores[n] == -INFINITY);
+          scores[n] =
+              select(fmax(scores[n] * scale2, LOWEST), (float4)(hidden), scores[n] == -INFINITY);
         }
       }
 #endif

@@ -62,8 +62,7 @@ __kernel void tensor_gemm_pack(__global const SRC_T *src, __global DST_T *dst, i
 #if BYTES == 4
   STORE4_ALIGNED(DST_T, dst, i * EACH, (float4)(x[0], x[1], x[2], x[3]));
 #elif BYTES == 2
-  STORE8_ALIGNED(DST_T, dst, i * EACH,
-                 (float8)(x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7]));
+  STORE8_ALIGNED(DST_T, dst, i * EACH, (float8)(x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7]));
 #else
   *(__global char16 *)(dst + i * EACH) =
       (char16)(x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7], x[8], x[9], x[10], x[11], x[12],
