@@ -25,10 +25,8 @@
 #define ROWS (WARPS * 16)
 #define PIECES (DEPTH / 8)  // of 16 bytes, in a row of a tile
 #define APART (ITEMS / PIECES)
-#define V_AT (KEYS * PIECES)  // pieces before the tile of values; that of keys is the first one
-#if ROWS > 2 * KEYS
-#error "the queries do not fit into the tiles of keys and values"
-#endif
+#define K_AT (ROWS * PIECES)  // pieces before the tile of keys, and before that of values
+#define V_AT (K_AT + KEYS * PIECES)
 #define LOG2_E 1.44269504f
 // Finite numbers of a scaled row are at least this, so that differences between them are exact.
 #define LOWEST -1e30f
@@ -103,7 +101,7 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void composite_atten
     __global const Q_T *q, __global const K_T *k, __global const V_T *v,
     MASK_PARAM TILES_PARAM __global DST_T *dst, int queries, int keys, int heads, int key_heads,
     int mb, int mn, int mt, int ms, float scale, int tiles_batch, int tiles_head) {
-  LOCAL_LINES(uint4, lines, 2 * KEYS * PIECES);  // keys, values; at first the queries
+  LOCAL_LINES(uint4, lines, V_AT + KEYS * PIECES);  // queries, keys, values
   const uint base = local_address(lines);
   const int item = get_local_id(0);
   const int lane = item % 32, warp = item / 32;
@@ -128,13 +126,6 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void composite_atten
   COPIES_COMMIT();
   // What a lane loads with LDMATRIX_X4: row lane % 8 of matrix lane / 8.
   const int line = lane % 8, low = lane / 8 % 2, high = lane / 16;
-  COPIES_WAIT(0);
-  barrier(CLK_LOCAL_MEM_FENCE);
-  uint4 query[DEPTH / 16];
-#pragma unroll
-  for (int d = 0; d < DEPTH / 16; ++d)
-    LDMATRIX_X4(query[d], base + PIECE_AT(warp * 16 + low * 8 + line, 2 * d + high) * 16);
-  barrier(CLK_LOCAL_MEM_FENCE);
 
   // A lane has two rows of scores and results.
   const int row0 = first + warp * 16 + lane / 4, row1 = row0 + 8;
@@ -161,7 +152,7 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void composite_atten
 #endif
     int tile = -1;
     NEXT_TILE(tile);
-    if (tile < key_tiles) PUT_KEYS(K_T, k, 0, tile * KEYS);
+    if (tile < key_tiles) PUT_KEYS(K_T, k, K_AT, tile * KEYS);
 #pragma unroll 1
     while (tile < key_tiles) {
       const int begin = tile * KEYS;
@@ -196,12 +187,15 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void composite_atten
       PUT_KEYS(V_T, v, V_AT, begin);
 #pragma unroll
       for (int d = 0; d < DEPTH / 16; ++d) {
+        // In registers, the queries would leave room for two work-groups instead of three.
+        uint4 query;
+        LDMATRIX_X4(query, base + PIECE_AT(warp * 16 + low * 8 + line, 2 * d + high) * 16);
 #pragma unroll
         for (int n = 0; n < KEYS / 16; ++n) {
           uint4 b;
-          LDMATRIX_X4(b, base + PIECE_AT(n * 16 + high * 8 + line, 2 * d + low) * 16);
-          MMA(scores[2 * n], query[d], b.s0, b.s1);
-          MMA(scores[2 * n + 1], query[d], b.s2, b.s3);
+          LDMATRIX_X4(b, base + (K_AT + PIECE_AT(n * 16 + high * 8 + line, 2 * d + low)) * 16);
+          MMA(scores[2 * n], query, b.s0, b.s1);
+          MMA(scores[2 * n + 1], query, b.s2, b.s3);
         }
       }
       float factor = scale2;  // that is still to be applied
@@ -261,7 +255,7 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void composite_atten
       COPIES_WAIT(0);
       barrier(CLK_LOCAL_MEM_FENCE);  // the values have arrived, and nobody reads keys any more
       NEXT_TILE(tile);
-      if (tile < key_tiles) PUT_KEYS(K_T, k, 0, tile * KEYS);
+      if (tile < key_tiles) PUT_KEYS(K_T, k, K_AT, tile * KEYS);
 #pragma unroll
       for (int n = 0; n < KEYS / 16; ++n) {
 #pragma unroll
