@@ -18,6 +18,7 @@ from bench import (
     frames,
     guard,
     half_sums,
+    layers,
     litert,
     mixed,
     nets,
@@ -56,6 +57,7 @@ for name, function in {
     "nets": command(
         nets.run, per="network", csv=None, threads=0, rounds=20, budget=3.0, torch=True
     ),
+    "layers": command(layers.run, per="layer", csv=None, rounds=7, budget=1.0, torch=True),
     "conv": command(conv.run, per="layer and engine", csv=None, rounds=7, budget=0.15, torch=True),
     "pynet": command(pynet.run, per="row", csv=None, threads=0, rounds=5, budget=3.0, torch=True),
     "recording": command(recording.run, per="network", rounds=20, budget=10.0),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import importlib
 import math
 from collections.abc import Callable, Iterator
@@ -80,6 +81,131 @@ def conv_ms(torch: Any, case: Case, precision: str, *, rounds: int, budget_s: fl
             budget_s=budget_s,
         )
     return seconds * 1e3
+
+
+@dataclasses.dataclass(frozen=True)
+class Product:
+    """A convolution, or a product of matrices.
+
+    Attributes
+    ----------
+    op
+        ``"CONV_2D"``, ``"DEPTHWISE_CONV_2D"`` or ``"FULLY_CONNECTED"``.
+    src, weights, dst
+        Shapes as TFLite has them: images ``(n, h, w, c)``, filters ``(filters, kh, kw, c)`` and
+        ``(1, kh, kw, c)``, matrices ``(units, depth)``.
+    stride, dilation
+        Along height and width.
+    same
+        Whether zeros are added around the image, so that a stride of 1 keeps its size.
+    activation
+        ``"RELU"``, ``"RELU6"`` or empty.
+    """
+
+    op: str
+    src: tuple[int, ...]
+    weights: tuple[int, ...]
+    dst: tuple[int, ...]
+    stride: tuple[int, int] = (1, 1)
+    dilation: tuple[int, int] = (1, 1)
+    same: bool = True
+    activation: str = ""
+
+    @property
+    def flops(self) -> float:
+        """Operations, two for each multiply-add."""
+        taps = self.weights[1:3] if self.op == "DEPTHWISE_CONV_2D" else self.weights[1:]
+        return 2.0 * math.prod(self.dst) * math.prod(taps)
+
+    def __str__(self) -> str:
+        text = f"{'x'.join(map(str, self.src))} -> {self.dst[-1]}"
+        if self.op != "FULLY_CONNECTED":
+            text += f", {self.weights[1]}x{self.weights[2]}"
+            text += f" / {self.stride[0]}" if self.stride != (1, 1) else ""
+        return text
+
+
+_IN_A_GRAPH = 20  # runs: the start of a CUDA graph takes longer than most layers
+
+
+def product_s(
+    torch: Any, product: Product, precision: str, *, rounds: int, budget_s: float
+) -> float:
+    """Median seconds of a layer with bias and activation, many of them in one CUDA graph.
+
+    Where cuDNN offers convolution, bias and RELU as one operation, the faster way counts. All runs
+    have the same operands, which may stay in a cache.
+    """
+    dtype, form = storage_of(torch, precision)
+
+    def draw(*shape: int) -> Any:
+        values = torch.randn(shape, device="cuda").to(dtype)
+        return values.contiguous(memory_format=form) if len(shape) == 4 else values
+
+    functional = torch.nn.functional
+    bias = draw(product.dst[-1])
+    fused: Callable[[], object] | None = None
+    if product.op == "FULLY_CONNECTED":
+        x = draw(math.prod(product.src) // product.weights[1], product.weights[1])
+        weights = draw(*product.weights)
+
+        def multiply() -> Any:
+            return functional.linear(x, weights, bias)
+    else:
+        n, h, w, c = product.src
+        filters, kh, kw, depth = product.weights
+        deep = product.op == "DEPTHWISE_CONV_2D"
+        x = draw(n, c, h, w)
+        weights = draw(depth, 1, kh, kw) if deep else draw(filters, depth, kh, kw)
+        stride, dilation = list(product.stride), list(product.dilation)
+        pads = [kh // 2 * dilation[0], kw // 2 * dilation[1]] if product.same else [0, 0]
+        groups = c if deep else c // depth
+
+        def multiply() -> Any:
+            return functional.conv2d(x, weights, bias, stride, pads, dilation, groups)
+
+        if product.activation == "RELU":
+
+            def fused() -> object:
+                return torch.cudnn_convolution_relu(
+                    x, weights, bias, stride, pads, dilation, groups
+                )
+
+    def apart() -> object:
+        y = multiply()
+        if product.activation == "RELU":
+            return functional.relu_(y)
+        return functional.hardtanh_(y, 0.0, 6.0) if product.activation == "RELU6" else y
+
+    found = []
+    with precision_of(torch, precision):
+        for run in (apart, fused):
+            if run is None:
+                continue
+            try:
+                replay = _captured(torch, run)
+            except RuntimeError:
+                if run is apart:
+                    raise
+                continue  # cuDNN has no such kernel for these sizes
+            found.append(median_s(torch, replay, rounds=rounds, budget_s=budget_s) / _IN_A_GRAPH)
+    free(torch)
+    return min(found)
+
+
+def _captured(torch: Any, run: Callable[[], object]) -> Callable[[], object]:
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            run()
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        for _ in range(_IN_A_GRAPH):
+            run()
+    replay: Callable[[], object] = graph.replay
+    return replay
 
 
 def free(torch: Any) -> None:

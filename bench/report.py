@@ -185,9 +185,13 @@ class Report(Generic[_Row]):
     def finish(self, table: TextTable, **front: str) -> list[_Row]:
         """Print the table, and write the CSV file: ``front``, and then the fields of a row."""
         self.console.print(table.rich())
+        self.write_csv(**front)
+        return self.rows
+
+    def write_csv(self, **front: str) -> None:
+        """Write the CSV file, if there is one: ``front``, and then the fields of a row."""
         if self._setting.csv is not None:
             write_csv(self._setting.csv, [{**front, **_fields(row)} for row in self.rows])
-        return self.rows
 
 
 def _fields(row: Any) -> dict[str, Any]:

@@ -40,8 +40,16 @@
 #endif
 #else
 #define WRAPPED(x) (x)
+#if RANK == 1  // else the last axis need not begin at a multiple of 4
+#define READ4(T, p, i) LOAD4_ALIGNED(T, p, i)
+#else
 #define READ4(T, p, i) LOAD4(T, p, i)
+#endif
+#if SLICED
 #define WRITE4(T, p, i, v) STORE4(T, p, i, v)
+#else
+#define WRITE4(T, p, i, v) STORE4_ALIGNED(T, p, i, v)
+#endif
 #define FINISH(x) ACTIVATE(x)
 #endif
 

@@ -109,6 +109,18 @@ uint warp_all(uint truth) {
   return all;
 }
 
+// Whether it is true, not 0, for any item of the work-group; also a barrier for local memory.
+uint group_any(uint truth) {
+  uint any;
+  __asm volatile(
+      "{.reg .pred p; setp.ne.u32 p, %1, 0; bar.red.or.pred p, 0, p; "
+      "selp.u32 %0, 1, 0, p;}"
+      : "=r"(any)
+      : "r"(truth)
+      : "memory");
+  return any;
+}
+
 // Copies 4, 8 or 16 bytes to local memory; source and destination are aligned to that size. If `valid`
 // is 0, nothing is read and zeros are written. After COPIES_WAIT the item itself sees the copy, after
 // a barrier the others do.

@@ -8,7 +8,7 @@
 //           columns. Column j of block b of a warp is channel j / 2 * (2 * BLOCKS) + b % BLOCKS * 2 +
 //           j % 2, so that a lane has 2 * BLOCKS neighbouring channels; the next BLOCKS blocks follow
 //           these
-// Launch    one work-item per element of dst: global = (elements, rounded up), local = (64)
+// Launch    one work-item per 16 bytes of dst: global = (their number, rounded up), local = (64)
 // Macros    TN          16..128        channels of a panel
 //           TK          multiple of K  depth of a step
 //           BLOCKS      2|4            blocks of 8 columns whose channels interleave
@@ -29,30 +29,43 @@
 __kernel void tensor_gemm_pack(__global const SRC_T *src, __global DST_T *dst, int elements,
                                int depth, int group_out, int panels, int steps) {
   const int i = get_global_id(0);
-  if (i >= elements) return;
-  const int lane = i / EACH % 32, g = lane / 4, q = lane % 4;
-  const int reg = i % EACH / (EACH / 4);  // registers 0 and 1 of two blocks
-  const int pair = i / (EACH * 32) % (TN / 16);
-  const int part = i / (EACH * 2 * TN) % (TK / K);
-  const int step = i / (TN * TK) % steps;
-  const int panel = i / (TN * TK) / steps % panels;
-  const int group = i / (TN * TK) / steps / panels;
-  // The elements of a register are neighbours; its second half begins at K / 2.
-  const int k = step * TK + part * K + reg % 2 * (K / 2) + q * (EACH / 4) + i % (EACH / 4);
-  const int block = pair * 2 + reg / 2;
-  const int channel = panel * TN + block / BLOCKS * (8 * BLOCKS) + g / 2 * (2 * BLOCKS) +
-                      block % BLOCKS * 2 + g % 2;
-  ARITH(SRC_T) x = 0;
-  if (channel < group_out && k < depth) {
+  if (i >= elements / EACH) return;
+  const int lane = i % 32, g = lane / 4, q = lane % 4;
+  const int pair = i / 32 % (TN / 16);
+  const int part = i / (2 * TN) % (TK / K);
+  const int tile = i / (2 * TN * (TK / K));
+  const int step = tile % steps;
+  const int panel = tile / steps % panels;
+  const int group = tile / steps / panels;
+  ARITH(SRC_T) x[EACH];
+#pragma unroll
+  for (int j = 0; j < EACH; ++j) {
+    const int reg = j / (EACH / 4);  // registers 0 and 1 of two blocks
+    // The elements of a register are neighbours; its second half begins at K / 2.
+    const int k = step * TK + part * K + reg % 2 * (K / 2) + q * (EACH / 4) + j % (EACH / 4);
+    const int block = pair * 2 + reg / 2;
+    const int channel = panel * TN + block / BLOCKS * (8 * BLOCKS) + g / 2 * (2 * BLOCKS) +
+                        block % BLOCKS * 2 + g % 2;
+    x[j] = 0;
+    if (channel < group_out && k < depth) {
 #if TRANSPOSED
-    x = LOAD(SRC_T, src, (group * depth + k) * group_out + channel);
+      x[j] = LOAD(SRC_T, src, (group * depth + k) * group_out + channel);
 #else
-    x = LOAD(SRC_T, src, (group * group_out + channel) * depth + k);
+      x[j] = LOAD(SRC_T, src, (group * group_out + channel) * depth + k);
+#endif
+    }
+#if BYTES == 4
+    // Infinities and NaNs are not rounded.
+    if (isfinite(x[j])) x[j] = as_float((as_uint(x[j]) + 0x1000u) & 0xFFFFE000u);
 #endif
   }
 #if BYTES == 4
-  // Infinities and NaNs are not rounded.
-  if (isfinite(x)) x = as_float((as_uint(x) + 0x1000u) & 0xFFFFE000u);
+  STORE4_ALIGNED(DST_T, dst, i * EACH, (float4)(x[0], x[1], x[2], x[3]));
+#elif BYTES == 2
+  STORE8_ALIGNED(DST_T, dst, i * EACH, (float8)(x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7]));
+#else
+  *(__global char16 *)(dst + i * EACH) =
+      (char16)(x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7], x[8], x[9], x[10], x[11], x[12],
+               x[13], x[14], x[15]);
 #endif
-  STORE(DST_T, dst, i, x);
 }

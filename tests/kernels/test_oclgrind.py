@@ -24,6 +24,7 @@ LIBRARY = next((path for path in LIBRARIES if path.is_file()), None)
 # Entries that only other devices can run, and why.
 EXEMPT = {
     "composite_attention_nvidia": "inline PTX for NVIDIA's tensor cores",
+    "composite_mask_tiles": "looks at masks for composite_attention_nvidia only",
     "composite_decode": "inline PTX: shuffles between the work-items of a warp",
     "conv2d_tensor_halo": "inline PTX for NVIDIA's tensor cores",
     "conv2d_tensor_halo_pack": "packs for conv2d_tensor_halo only",

@@ -29,6 +29,8 @@ CASES = {
     "lower_rank": Case((2, 4, 3, 10), (3, 5)),
     "rank_6": Case((2, 1, 3, 2, 5, 4), (1, 3, 1, 5, 2)),
     "long": Case((1, 70, 9, 64), (1, 70, 1, 32)),
+    "several_pairs_a_work_item": Case((1, 64, 33, 64), (1, 64, 1, 32)),
+    "several_pairs_full": Case((1, 64, 33, 64), (1, 64, 1, 64), "full"),
     "split": Case((1, 5, 3, 8), (1, 5, 1, 4), "split"),
     "full": Case((1, 5, 3, 8), (1, 5, 1, 8), "full"),
     "full_by_minus_one": Case((2, 3, 14), (3, 14), "minus_one"),
@@ -108,6 +110,9 @@ UPDATES = {
     "moved_to_the_end": Update((1, 5, 2, 4), (1, 2, 1, 4), (1, 2, 1, 4), (0, 9, 7, 3)),
     "moved_to_the_start": Update((5, 14), (2, 14), (1, 7), (-4, -1)),
     "rank_6": Update((2, 3, 1, 2, 3, 4), (1, 2, 1, 2, 2, 4), (2, 1, 1, 2, 2), (1, 1, 0, 0, 1, 0)),
+    "several_pairs_a_work_item": Update(
+        (1, 70, 33, 64), (1, 64, 33, 64), (1, 64, 1, 32), (0, 3, 0, 0)
+    ),
     "whole": Update((3, 70, 8), (3, 70, 8), (70, 4), (0, 0, 0)),
 }
 

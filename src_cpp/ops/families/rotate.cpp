@@ -43,6 +43,16 @@ std::vector<int> table_strides(const ir::Shape& x, const ir::Shape& table) {
   return strides;
 }
 
+/// Pairs of a work-item: several where there are many, and where they are neighbours in the tables.
+int width_of(std::int64_t pairs, int half, const std::vector<int>& strides) {
+  constexpr int kWidth = 4;
+  constexpr std::int64_t kManyPairs = 1 << 16;  // with fewer, most of a GPU would be idle
+  bool aligned = half % kWidth == 0;
+  for (std::size_t axis = 0; axis + 1 < strides.size(); ++axis)
+    aligned = aligned && strides[axis] % kWidth == 0;
+  return aligned && pairs >= kManyPairs ? kWidth : 1;
+}
+
 std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceInfo&) {
   const ir::Tensor& x = node.input(kX);
   const ir::Tensor& cosine = node.input(kCosine);
@@ -51,13 +61,14 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   const std::array<int, 6> dims = six(x.shape.dims(), 1);
   const std::int64_t pairs = x.shape.elements() / 2;
   kernel::Launch launch("rotate/rotate.cl", "rotate_pairs");
-  launch.macro("FULL", cosine.shape.back(0) == x.shape.back(0) ? 1 : 0);
+  const int width = width_of(pairs, half, strides);
+  launch.macro("FULL", cosine.shape.back(0) == x.shape.back(0) ? 1 : 0).macro("WIDTH", width);
   launch.type("SRC_T", x.storage).type("DST_T", node.output(0).storage);
   launch.type("COS_T", cosine.storage).type("SIN_T", node.input(kSine).storage);
   launch.src(kX).src(kCosine).src(kSine).dst(0).i32(pairs).i32(half);
   for (int axis = 1; axis < kMaxRank - 1; ++axis) launch.i32(dims[uz(axis)]);
   for (int axis = 0; axis < kMaxRank - 1; ++axis) launch.i32(strides[uz(axis)]);
-  launch.range({uz(pairs)}, {kElementwiseGroup});
+  launch.range({uz(pairs / width)}, {kElementwiseGroup});
   kernel::Candidate candidate{"pairs", {launch}, {}};
   // A work-item reads both numbers of a pair before it writes them.
   if (x.storage == node.output(0).storage) candidate.in_place = {kX};
@@ -89,7 +100,8 @@ std::vector<kernel::Candidate> update_candidates(const NodeContext& node, const 
   const auto launch_of = [&](const char* entry, const ir::Tensor& each, bool reads_old) {
     const std::int64_t pairs = each.shape.elements() / 2;
     kernel::Launch launch("rotate/update.cl", entry);
-    launch.macro("FULL", cosine.shape.back(0) == part.shape.back(0) ? 1 : 0);
+    const int width = width_of(pairs, half, strides);
+    launch.macro("FULL", cosine.shape.back(0) == part.shape.back(0) ? 1 : 0).macro("WIDTH", width);
     launch.type("OLD_T", old.storage).type("SRC_T", part.storage).type("DST_T", dst.storage);
     launch.type("COS_T", cosine.storage).type("SIN_T", node.input(kSines).storage);
     launch.type("INDEX_T", node.input(kStart).storage);
@@ -99,7 +111,7 @@ std::vector<kernel::Candidate> update_candidates(const NodeContext& node, const 
     for (int axis = 0; axis < kMaxRank - 1; ++axis) launch.i32(big[uz(axis)]);
     for (int axis = 0; axis < kMaxRank - 1; ++axis) launch.i32(small[uz(axis)]);
     for (int axis = 0; axis < kMaxRank - 1; ++axis) launch.i32(strides[uz(axis)]);
-    return launch.range({uz(pairs)}, {kElementwiseGroup});
+    return launch.range({uz(pairs / width)}, {kElementwiseGroup});
   };
   kernel::Candidate select{"select", {launch_of("rotate_select", old, true)}, {}};
   if (old.storage == dst.storage) {

@@ -144,7 +144,7 @@ class Maker {
     pack.type("DST_T", storage_);
     pack.src(p_.weights).scratch_out(0).i32(packed).i32(p_.depth()).i32(p_.group_out);
     pack.i32(panels(tile)).i32(steps(tile));
-    pack.range({uz(packed)}, {kElementwiseGroup});
+    pack.range({uz(packed * element() / 16)}, {kElementwiseGroup});
 
     kernel::Launch launch("tensor_gemm/tensor_gemm_nvidia.cl", "tensor_gemm");
     launch.macro("TM", tile.tm).macro("TN", tile.tn);

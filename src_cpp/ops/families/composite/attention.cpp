@@ -192,17 +192,46 @@ bool has_tensor_cores(const NodeContext& node, const Sizes& size, const DeviceIn
 }
 
 kernel::Candidate tensor_rows(const NodeContext& node, const Sizes& size) {
-  constexpr int kWarps = 4, kItems = kWarps * 32, kRows = kWarps * 16;
+  constexpr int kWarps = 4, kItems = kWarps * 32, kRows = kWarps * 16, kKeys = 64;
+  constexpr int kManyKeys = 512;  // from which on the tiles that a mask hides are worth a launch
+  const std::int64_t row_tiles = ceil_div(size.rows(), kRows);
+  const std::int64_t key_tiles = ceil_div(size.keys, kKeys);
   kernel::Candidate candidate{"tensor_rows", {}, {}};
   candidate.tensor_cores = true;
+  const bool masked = node.has_input(kMask);
+  const bool skips = masked && size.keys >= kManyKeys;
+  int of_batch = 0, of_head = 0;  // elements of tiles between batches, and between heads of keys
+  if (skips) {
+    const std::vector<int> strides = broadcast_strides(node.input(kMask).shape, size.scores());
+    const std::int64_t all = row_tiles * key_tiles;
+    const int mask_heads = strides[1] == 0 ? 1 : size.key_heads;
+    const int mask_batches = strides[0] == 0 ? 1 : size.batches;
+    of_head = mask_heads > 1 ? static_cast<int>(all) : 0;
+    of_batch = mask_batches > 1 ? static_cast<int>(all * mask_heads) : 0;
+    const std::int64_t groups = std::int64_t{mask_heads} * mask_batches;
+    candidate.scratch = {{all * groups}};
+    kernel::Launch look("composite/mask_tiles.cl", "composite_mask_tiles");
+    // Whether eight neighbouring elements are one aligned load.
+    bool wide = strides[3] == 1 && size.keys % 8 == 0;
+    for (int axis = 0; axis < 3; ++axis) wide = wide && strides[uz(axis)] % 8 == 0;
+    look.macro("ROWS", kRows).macro("KEYS", kKeys).macro("WIDE", wide ? 1 : 0);
+    look.type("MASK_T", node.input(kMask).storage);
+    look.src(kMask).scratch_out(0).i32(size.queries).i32(size.keys);
+    look.i32(size.heads / size.key_heads).i32(mask_heads);
+    for (const int stride : strides) look.i32(stride);
+    look.range({uz(key_tiles * kKeys), uz(row_tiles), uz(groups)}, {kKeys, 1, 1});
+    candidate.launches.push_back(look);
+  }
   kernel::Launch launch("composite/attention_nvidia.cl", "composite_attention_nvidia");
-  launch.macro("WARPS", kWarps).macro("DEPTH", size.depth).macro("MMA_TYPE", 0);
+  launch.macro("WARPS", kWarps).macro("DEPTH", size.depth);
+  launch.macro("KEYS", kKeys).macro("TILES", skips ? 1 : 0).macro("MMA_TYPE", 0);
   launch.type("DST_T", node.output(0).storage);
   set_operands(launch, node);
+  if (skips) launch.scratch_in(0);
   launch.dst(0).i32(size.queries).i32(size.keys).i32(size.heads).i32(size.key_heads);
   push_strides(launch, node, size);
-  launch.range({uz(ceil_div(size.rows(), kRows)) * kItems, uz(size.key_heads), uz(size.batches)},
-               {kItems});
+  launch.i32(of_batch).i32(of_head);
+  launch.range({uz(size.key_heads) * kItems, uz(row_tiles), uz(size.batches)}, {kItems, 1, 1});
   candidate.launches.push_back(launch);
   return candidate;
 }
