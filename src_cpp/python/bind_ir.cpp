@@ -84,6 +84,7 @@ const Choices<Set>& settings() {
                                                  "separable", word(value));
        }},
       {"products", sets(&passes::PipelineOptions::products)},
+      {"borders", sets(&passes::PipelineOptions::borders)},
       {"dynamic_range",
        [](Settings& s, const py::object& value) {
          s.options.dynamic_range = chosen<DynamicRange>(

@@ -9,7 +9,9 @@
 #include "base/join.hpp"
 #include "delegate/building/estimate.hpp"
 #include "delegate/int_array.hpp"
+#include "ops/families/dequantize.hpp"
 #include "ops/families/fully_connected_fused.hpp"
+#include "ops/families/quantize.hpp"
 #include "ops/families/separable_conv2d.hpp"
 #include "passes/pass.hpp"
 #include "plan/roads.hpp"
@@ -129,6 +131,10 @@ ir::Graph Partition::pass(ir::Graph graph, Level level) const {
   // Weights of nodes that stay apart can be divided and streamed.
   wanted.products = options.plan.memory_budget == 0 &&
                     !names_a_part(options.plan.engines, ops::kFusedFullyConnectedFamily);
+  // Regions of rows end at views.
+  wanted.borders = options.plan.memory_budget == 0 && !options.plan.reuse &&
+                   !names_a_part(options.plan.engines, ops::kFusedQuantizeFamily) &&
+                   !names_a_part(options.plan.engines, ops::kFusedDequantizeFamily);
   wanted.dynamic_range = options.dynamic_range;
   wanted.experts = options.experts;
   wanted.inlines_branches = options.plan.memory_budget == 0;
