@@ -7,6 +7,7 @@ import dataclasses
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,6 +36,7 @@ from clgpu_delegate.precision import (
 )
 from clgpu_delegate.quantization.regions import IntegerParts, integer_parts
 from clgpu_delegate.report.explanation import Explanation
+from clgpu_delegate.report.parts import Node
 from clgpu_delegate.runtimes import Runtime
 from clgpu_delegate.tflite import inference
 from clgpu_delegate.tflite.inference import Array
@@ -564,14 +566,19 @@ class _Search:
         return sorted(changes, key=shared, reverse=True)
 
     def _leave_slow(self) -> None:
-        """Give up the groups of nodes that are not faster, with their conversions, than before."""
+        """Give up the groups of nodes that are not faster, with their conversions, than before.
+
+        The nodes beside a group count with it, because their kernels may convert what they write
+        or read.
+        """
         regions = self._regions(self._integers_of(self._best))
         texts = self._text(self._base), self._text([*self._base, *self._best])
         before, now = self._in_turns(*texts)
         slow: set[int] = set()
         for region in regions:
-            if sum(now.times.get(n, 0.0) for n in region) >= sum(
-                before.times.get(n, 0.0) for n in region
+            touched = region | _beside(region, before.explanation.nodes)
+            if sum(now.times.get(n, 0.0) for n in touched) >= sum(
+                before.times.get(n, 0.0) for n in touched
             ):
                 slow |= region
         kept = [dataclasses.replace(c, ids=c.ids - slow, parts=()) for c in self._best]
@@ -924,6 +931,19 @@ class _Ids(NamedTuple):
             "integers": self.integers,
         }
         return own.get(kind, self.half)
+
+
+def _beside(nodes: AbstractSet[int], all_nodes: Iterable[Node]) -> set[int]:
+    """The other nodes that write what these read, or read what they write."""
+    own = [node for node in all_nodes if node.index in nodes]
+    read = {t for node in own for t in node.input_ids}
+    written = {t for node in own for t in node.output_ids}
+    return {
+        node.index
+        for node in all_nodes
+        if node.index not in nodes
+        and (read.intersection(node.output_ids) or written.intersection(node.input_ids))
+    }
 
 
 def _united(changes: Iterable[Change]) -> _Ids:

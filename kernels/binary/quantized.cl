@@ -67,8 +67,7 @@ static inline int quotient(int a, int b, int multiplier, int shift) {
 #if WIDTH > 1
 #define VEC CLGPU_CAT(int, WIDTH)
 #define READ(T, p) CLGPU_CAT(convert_int, WIDTH)(*(__global const CLGPU_CAT(T, WIDTH) *)(p))
-#define WRITE(p, v) \
-  (*(__global CLGPU_CAT(DST_T, WIDTH) *)(p) = CLGPU_CAT(CLGPU_CAT(convert_, DST_T), WIDTH)(v))
+#define WRITE(i, v) CLGPU_CAT(CLGPU_CAT(STORE, WIDTH), _ALIGNED)(DST_T, dst, i, v)
 #else
 #define VEC int
 #endif
@@ -87,12 +86,12 @@ __kernel __attribute__((vec_type_hint(VEC))) void binary_quantized(
   if (i + WIDTH <= count) {
     const VEC x = BROADCAST_STEP(a) ? READ(A_T, a) : (VEC)((int)*a);
     const VEC y = BROADCAST_STEP(b) ? READ(B_T, b) : (VEC)((int)*b);
-    WRITE(dst + RESULT_OF(i), APPLY(VEC, x, y));
+    WRITE(RESULT_OF(i), APPLY(VEC, x, y));
     return;
   }
 #endif
   for (int k = 0; k < WIDTH && i + k < count; ++k) {
     const int x = a[k * BROADCAST_STEP(a)], y = b[k * BROADCAST_STEP(b)];
-    dst[RESULT_OF(i + k)] = (DST_T)(APPLY(int, x, y));
+    STORE(DST_T, dst, RESULT_OF(i + k), APPLY(int, x, y));
   }
 }

@@ -69,17 +69,18 @@
   __global const int *channels, int channel_pitch, int dst_zero, int dst_low, int dst_high,
 
 #if TABLE
+#define TABLE_T STEPS_T(DST_T)
 #define LOOKED_UP(V, v) \
-  CLGPU_CAT(lookup_, V)((__global const DST_T *)(channels + 5 * channel_pitch), v)
-static inline int lookup_int(__global const DST_T *table, int v) { return table[v & 255]; }
-static inline int4 lookup_int4(__global const DST_T *table, int4 v) {
+  CLGPU_CAT(lookup_, V)((__global const TABLE_T *)(channels + 5 * channel_pitch), v)
+static inline int lookup_int(__global const TABLE_T *table, int v) { return table[v & 255]; }
+static inline int4 lookup_int4(__global const TABLE_T *table, int4 v) {
   return (int4)(lookup_int(table, v.s0), lookup_int(table, v.s1), lookup_int(table, v.s2),
                 lookup_int(table, v.s3));
 }
-static inline int8 lookup_int8(__global const DST_T *table, int8 v) {
+static inline int8 lookup_int8(__global const TABLE_T *table, int8 v) {
   return (int8)(lookup_int4(table, v.lo), lookup_int4(table, v.hi));
 }
-static inline int16 lookup_int16(__global const DST_T *table, int16 v) {
+static inline int16 lookup_int16(__global const TABLE_T *table, int16 v) {
   return (int16)(lookup_int8(table, v.lo), lookup_int8(table, v.hi));
 }
 #else

@@ -11,7 +11,7 @@
 // STORE4(T, p, i, v) writes elements i .. i+3 from a float4 or int4
 // LOAD4_ALIGNED, STORE4_ALIGNED: the same, if i is a multiple of 4 and p the start of a buffer or a
 // multiple of 4 elements after it: one access, while LOAD4 may compile to four. Likewise
-// LOAD8_ALIGNED and STORE8_ALIGNED
+// LOAD8_ALIGNED and STORE8_ALIGNED; of integers STORE16_ALIGNED
 #define CLGPU_CAT_(a, b) a##b
 #define CLGPU_CAT(a, b) CLGPU_CAT_(a, b)
 
@@ -23,6 +23,7 @@
 #define STORE4_ALIGNED(T, p, i, v) CLGPU_CAT(store4_aligned_, T)(p, i, v)
 #define LOAD8_ALIGNED(T, p, i) CLGPU_CAT(load8_aligned_, T)(p, i)
 #define STORE8_ALIGNED(T, p, i, v) CLGPU_CAT(store8_aligned_, T)(p, i, v)
+#define STORE16_ALIGNED(T, p, i, v) CLGPU_CAT(store16_aligned_, T)(p, i, v)
 #define STORE(T, p, i, v) CLGPU_CAT(store_, T)(p, i, v)
 #define STORE4(T, p, i, v) CLGPU_CAT(store4_, T)(p, i, v)
 #define STORE8(T, p, i, v) CLGPU_CAT(store8_, T)(p, i, v)
@@ -76,6 +77,7 @@
 #define store4_aligned_char(p, i, v) (*(__global char4 *)((p) + (i)) = convert_char4(v))
 #define load8_aligned_char(p, i) convert_int8(*(__global const char8 *)((p) + (i)))
 #define store8_aligned_char(p, i, v) (*(__global char8 *)((p) + (i)) = convert_char8(v))
+#define store16_aligned_char(p, i, v) (*(__global char16 *)((p) + (i)) = convert_char16(v))
 #define load4_uchar(p, i) convert_int4(vload4(0, (p) + (i)))
 #define store4_uchar(p, i, v) vstore4(convert_uchar4(v), 0, (p) + (i))
 #define load8_uchar(p, i) convert_int8(vload8(0, (p) + (i)))
@@ -86,6 +88,7 @@
 #define store4_aligned_uchar(p, i, v) (*(__global uchar4 *)((p) + (i)) = convert_uchar4(v))
 #define load8_aligned_uchar(p, i) convert_int8(*(__global const uchar8 *)((p) + (i)))
 #define store8_aligned_uchar(p, i, v) (*(__global uchar8 *)((p) + (i)) = convert_uchar8(v))
+#define store16_aligned_uchar(p, i, v) (*(__global uchar16 *)((p) + (i)) = convert_uchar16(v))
 #define load4_short(p, i) convert_int4(vload4(0, (p) + (i)))
 #define store4_short(p, i, v) vstore4(convert_short4(v), 0, (p) + (i))
 #define load8_short(p, i) convert_int8(vload8(0, (p) + (i)))
@@ -96,6 +99,7 @@
 #define store4_aligned_short(p, i, v) (*(__global short4 *)((p) + (i)) = convert_short4(v))
 #define load8_aligned_short(p, i) convert_int8(*(__global const short8 *)((p) + (i)))
 #define store8_aligned_short(p, i, v) (*(__global short8 *)((p) + (i)) = convert_short8(v))
+#define store16_aligned_short(p, i, v) (*(__global short16 *)((p) + (i)) = convert_short16(v))
 #define load4_int(p, i) vload4(0, (p) + (i))
 #define store4_int(p, i, v) vstore4(v, 0, (p) + (i))
 #define load8_int(p, i) vload8(0, (p) + (i))
@@ -115,6 +119,13 @@ typedef char weight8;
 #define load16_weight8(p, i) convert_float16(vload16(0, (p) + (i)))
 #define load4_aligned_weight8(p, i) convert_float4(*(__global const char4 *)((p) + (i)))
 #define load8_aligned_weight8(p, i) convert_float8(*(__global const char8 *)((p) + (i)))
+
+// The type of quantised integers whose elements are stored as T, which is another type only where a launch
+// converts them, see stored_types.cl.
+#define STEPS_T(T) CLGPU_CAT(steps_, T)
+#define steps_char char
+#define steps_uchar uchar
+#define steps_short short
 
 // Type of arithmetic on elements of T, for kernels that work on any type: ARITH(SRC_T) x = LOAD(...).
 #define ARITH(T) CLGPU_CAT(arith_, T)

@@ -80,7 +80,7 @@ __kernel __attribute__((reqd_work_group_size(ROWS * WG, 1, 1))) void softmax_qua
   for (int c = item; c < end; c += WG) {
     const int d = src[c] - largest;
     const int value = FIXED_SHIFT(requantize_int(d, multiplier, shift) - log_sum, 22) + 127;
-    dst[c] = (DST_T)(d > bound ? clamp(value, low, high) : low);
+    STORE(DST_T, dst, c, d > bound ? clamp(value, low, high) : low);
   }
 #elif WIDE
   const int zeros = clz(sum), right = 31 - zeros;
@@ -88,17 +88,17 @@ __kernel __attribute__((reqd_work_group_size(ROWS * WG, 1, 1))) void softmax_qua
   const int inverse = interpolated(inverses, (int)(unit >> 14) - (1 << 15) - (1 << 16));
   for (int c = item; c < end; c += WG) {
     const int product = EXP(src[c] - largest) * inverse + (1 << (right - 1));
-    dst[c] = (DST_T)clamp(product >> right, 0, 32767);
+    STORE(DST_T, dst, c, clamp(product >> right, 0, 32767));
   }
 #else
   int power;
   const int inverse = fixed_reciprocal(max(sum, 1), &power);
-  const int right = power + 12 - 8 * (int)sizeof(DST_T);
+  const int right = power + 12 - 8 * (int)sizeof(STEPS_T(DST_T));
   for (int c = item; c < end; c += WG) {
     const int share = FIXED_MUL(inverse, EXP(src[c] - largest));
     // If the sum is 512 or more, no result exceeds half a step; the reference kernels abort there.
     const int value = right < 32 ? FIXED_SHIFT(share, right) : 0;
-    dst[c] = (DST_T)clamp(value + low, low, high);
+    STORE(DST_T, dst, c, clamp(value + low, low, high));
   }
 #endif
 }

@@ -68,7 +68,8 @@ struct Tensor {
   DType storage = DType::kF32;  ///< type it has in device memory
   int model_rank = 0;           ///< rank the model gives it: what the families have relied on
   Shape shape;
-  std::shared_ptr<const Quantization> quantization;  ///< null if not quantised
+  /// Null if not quantised. Of floats that are stored as integers: how they are stored.
+  std::shared_ptr<const Quantization> quantization;
   std::shared_ptr<const Constant> constant;  ///< null unless its bytes are known at load time
   /// Set if the tensor has no memory of its own. Its writer writes into the whole, and its only
   /// reader is the CONCATENATION that makes the whole.
@@ -78,6 +79,9 @@ struct Tensor {
   /// For a tensor with one scale.
   float scale() const { return quantization->scales.front(); }
   std::int32_t zero_point() const { return quantization->zero_points.front(); }
+  /// Memory holds integers of a float tensor, or floats of a tensor of integers: its writer and its
+  /// readers convert them (passes::fuse_borders).
+  bool is_converted() const { return is_float(dtype) != is_float(storage); }
   bool is_constant() const { return constant != nullptr; }
   std::int64_t storage_bytes() const {
     return shape.elements() * static_cast<std::int64_t>(size_of(storage));

@@ -14,6 +14,7 @@ namespace {
 constexpr const char* kFunctions = "common/chain_stage.cl";
 constexpr const char* kLocal = "common/local.cl";  // kFunctions has its own form of this
 constexpr const char* kTypes = "common/types.cl";
+constexpr const char* kStoredTypes = "common/stored_types.cl";  // its functions are in another file
 constexpr std::size_t kLine = 128;  // bytes; as LOCAL_LINES of kLocal
 
 bool is_word(char c) {
@@ -256,8 +257,7 @@ std::vector<std::string> arguments_of(const Member& member) {
 }
 
 std::string Bodies::key_of(const Launch& launch) {
-  std::string key = launch.file + '\n' + launch.entry + '\n' + (launch.predicated ? "?\n" : "");
-  if (launch.has_more_types) key += "types\n";
+  std::string key = text_key(launch) + launch.entry + '\n';
   for (const auto& [name, value] : launch.macros) key += name + '=' + value + '\n';
   for (const std::size_t items : launch.local) key += std::to_string(items) + ' ';
   return key;
@@ -276,6 +276,7 @@ std::string Bodies::text(bool named_barriers) {
   out << functions;
   std::set<std::string> types = names_of(assemble(kTypes)).symbols;
   types.insert(cl_name(DType::kBF16));  // of common/more_types.cl, whose functions are not shared
+  for (const std::string& type : names_of(source_text(kStoredTypes)).symbols) types.insert(type);
   int number = 0;
   for (auto& [key, body] : bodies_) {
     body.function = "stage" + std::to_string(number++);

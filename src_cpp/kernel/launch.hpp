@@ -57,6 +57,10 @@ struct Launch {
   bool runs_graphs = false;
   /// An element type is one of kernels/common/more_types.cl, which then stands before the file.
   bool has_more_types = false;
+  /// The elements of the result, or of an input, have another type in memory than in arithmetic: one
+  /// of kernels/common/stored_types.cl, which then stands before the file. The first arguments are
+  /// the scale and the zero point of the integers.
+  bool converts_result = false, converts_input = false;
 
   Launch& macro(const char* name, std::int64_t value) {
     macros.emplace_back(name, std::to_string(value));
@@ -106,6 +110,18 @@ struct Launch {
     return type("PREDICATE_T", storage);
   }
 
+  /// Elements of the result have another type in memory. Called before convert_input and only_if.
+  Launch& convert_result(float scale, std::int32_t zero_point) {
+    converts_result = true;
+    return first_args(scale, zero_point);
+  }
+  /// Likewise of an input.
+  Launch& convert_input(float scale, std::int32_t zero_point) {
+    converts_input = true;
+    return first_args(scale, zero_point);
+  }
+  bool converts() const { return converts_result || converts_input; }
+
   /// Requested work-items (rounded up to whole work-groups) and work-group size; missing axes are
   /// 1.
   Launch& range(std::vector<std::size_t> items, std::vector<std::size_t> group) {
@@ -114,6 +130,12 @@ struct Launch {
       const std::size_t n = i < items.size() ? items[i] : 1;
       global[i] = (n + local[i] - 1) / local[i] * local[i];
     }
+    return *this;
+  }
+
+ private:
+  Launch& first_args(float scale, std::int32_t zero_point) {
+    args.insert(args.begin(), {Arg{scale}, Arg{zero_point}});
     return *this;
   }
 };

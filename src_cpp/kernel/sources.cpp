@@ -22,6 +22,7 @@ extern const std::size_t kEmbeddedFileCount;
 namespace {
 
 constexpr const char* kMoreTypes = "common/more_types.cl";
+constexpr const char* kStoredTypes = "common/stored_types.cl";
 
 std::mutex& override_mutex() {
   static std::mutex mutex;
@@ -64,8 +65,9 @@ void expand(const std::string& file, std::set<std::string>& included, std::ostri
   }
 }
 
-// Parameters in front of those of each kernel, and a look at it at the beginning of its body.
-std::string with_predicate(const std::string& text) {
+// Parameters in front of those of each kernel, and a statement at the beginning of its body.
+std::string with_parameters(const std::string& text, const std::string& parameters,
+                            const std::string& statement) {
   constexpr std::string_view kKernel = "\n__kernel";
   std::string result;
   std::size_t from = 0;
@@ -77,8 +79,8 @@ std::string with_predicate(const std::string& text) {
     for (int depth = 1; end < text.size() && depth > 0; ++end)
       depth += text[end] == '(' ? 1 : text[end] == ')' ? -1 : 0;
     const std::size_t body = std::min(text.find('{', end), text.size() - 1) + 1;
-    result.append(text, from, open + 1 - from) += "PREDICATE_PARAMETERS ";
-    result.append(text, open + 1, body - open - 1) += " PREDICATE_CHECK";
+    result.append(text, from, open + 1 - from) += parameters + " ";
+    result.append(text, open + 1, body - open - 1) += statement;
     from = body;
   }
   return result.append(text, from);
@@ -116,9 +118,24 @@ std::string assemble_without(std::set<std::string> files, const std::string& fil
 std::string text_of(const Launch& launch, std::set<std::string> without) {
   std::ostringstream out;
   if (launch.has_more_types) expand(kMoreTypes, without, out);
+  if (launch.converts()) expand(kStoredTypes, without, out);
   if (launch.predicated) expand("common/predicate.cl", without, out);
   expand(launch.file, without, out);
-  return launch.predicated ? with_predicate(out.str()) : out.str();
+  std::string parameters;
+  if (launch.predicated) parameters = "PREDICATE_PARAMETERS ";
+  if (launch.converts_input) parameters += "INPUT_SCALE_PARAMETERS ";
+  if (launch.converts_result) parameters += "RESULT_SCALE_PARAMETERS ";
+  if (parameters.empty()) return out.str();
+  return with_parameters(out.str(), parameters, launch.predicated ? " PREDICATE_CHECK" : "");
+}
+
+std::string text_key(const Launch& launch) {
+  std::string key = launch.file + '\n';
+  if (launch.predicated) key += "?\n";
+  if (launch.has_more_types) key += "types\n";
+  if (launch.converts_result) key += "result\n";
+  if (launch.converts_input) key += "input\n";
+  return key;
 }
 
 std::string source_digest(const std::string& file) {
@@ -136,8 +153,10 @@ std::string source_digest(const std::string& file) {
 }
 
 std::string source_digest(const Launch& launch) {
-  const std::string digest = source_digest(launch.file);
-  return launch.has_more_types ? digest + source_digest(kMoreTypes) : digest;
+  std::string digest = source_digest(launch.file);
+  if (launch.has_more_types) digest += source_digest(kMoreTypes);
+  if (launch.converts()) digest += source_digest(kStoredTypes);
+  return digest;
 }
 
 bool any_work_group(const std::string& file, const std::string& entry) {

@@ -27,13 +27,17 @@ std::string assemble_without(std::set<std::string> files, const std::string& fil
 
 /// The text of a launch's file, without some of those that it includes. If the launch has a
 /// predicate, the kernels have two more parameters in front, and begin with a look at it
-/// (common/predicate.cl). If it has more types, common/more_types.cl stands in front.
+/// (common/predicate.cl). If it has more types, common/more_types.cl stands in front. If its result
+/// or an input is converted, the kernels have parameters in front (common/stored_types.cl).
 std::string text_of(const Launch& launch, std::set<std::string> without = {});
+
+/// What text_of(launch) depends on: launches with the same key have the same text.
+std::string text_key(const Launch& launch);
 
 /// SHA-256, hexadecimal, of assemble(file).
 std::string source_digest(const std::string& file);
 
-/// The same of a launch's file, and of common/more_types.cl if it has more types.
+/// The same of a launch's file, and of the files with types that stand in front of it.
 std::string source_digest(const Launch& launch);
 
 /// Whether a kernel computes the same with any work-group size: kernels that query their work-group

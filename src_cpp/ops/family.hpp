@@ -148,6 +148,15 @@ struct IntegerForm {
   std::string (*adapt)(const ir::Graph& graph, ir::Node& node) = nullptr;
 };
 
+/// The macros by which a family's kernels name the types of elements in memory, where kernels access
+/// each element by LOAD or STORE (kernels/common/types.cl) and so can convert it: floats to
+/// quantised integers, or the reverse (ops/shared/conversions.hpp).
+struct TypeMacros {
+  const char* result = nullptr;        ///< of output 0, which STORE writes; null: not so
+  std::vector<const char*> inputs{};  ///< of floats that LOAD reads, by slot; null or missing: not so
+  bool (*applies)(const ir::Node&) = nullptr;  ///< whether it is so of a node; null: of all
+};
+
 /// Each family has one static object of this type, listed in families.def. Other files know of a
 /// family only what is in this object and in the family's header, if it has one: none of them names
 /// a family, an operation or a candidate.
@@ -219,6 +228,7 @@ struct Family : ir::OpKind {
   /// may be zero for all others.
   bool selects = false;
 
+  TypeMacros types;
   Indices indices;
   const IntegerForm* integers = nullptr;  ///< null: a plan cannot make integers of its floats
   std::vector<const Family*> variants;    ///< kinds of the same name (OpKind::variant)

@@ -53,6 +53,10 @@ bool move_one(ir::Graph& graph, Sums& sums) {
     const ir::Node sum = graph.nodes[n];
     const auto* binary = dynamic_cast<const ops::BinaryAttrs*>(sum.attrs.get());
     if (binary == nullptr || binary->op != ops::BinaryOp::kAdd || sum.inputs.size() != 2) continue;
+    // What writes the parts could not convert the sum.
+    const auto is_converted = [&](int id) { return graph.tensor(id).is_converted(); };
+    if (is_converted(sum.outputs[0]) || is_converted(sum.inputs[0]) || is_converted(sum.inputs[1]))
+      continue;
     // Written to memory of its own, it costs less than a copy.
     if (has_slot(graph, links, sums, sum.outputs[0])) continue;
     for (std::size_t k = 0; k < 2; ++k) {

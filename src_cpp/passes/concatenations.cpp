@@ -52,6 +52,9 @@ std::optional<Slot> slot_of(const ir::Graph& graph, const Links& links, const Su
     slot.tensors.push_back(id);
     slot.writer = links.writers[uz(id)];
     if (slot.writer < 0 || links.known[uz(id)] || links.is_output[uz(id)]) return std::nullopt;
+    // Converted numbers have the type that they were given.
+    const ir::Tensor& tensor = graph.tensor(id);
+    if (tensor.is_converted() && tensor.storage != graph.tensor(whole).storage) return std::nullopt;
     if (links.readers[uz(id)].size() != 1 || !placement_in(graph, whole, id, part))
       return std::nullopt;
     const ir::Node& writer = graph.nodes[uz(slot.writer)];

@@ -194,6 +194,12 @@ void bring_together(ir::Graph& graph);
 /// choose_storage.
 void choose_sums(ir::Graph& graph, bool all, const PrecisionPlan* plan);
 
+/// QUANTIZE of floats moves into the kernel that writes its input, DEQUANTIZE into those that read
+/// its result, or else into the one that writes its input, if these can convert
+/// (ir::Tensor::is_converted): the node becomes a view. Each number is the same as with a launch of
+/// its own. Runs after choose_storage.
+void fuse_borders(ir::Graph& graph, bool fuses);
+
 /// How the passes rewrite a graph; see the passes above.
 struct PipelineOptions {
   Precision precision = Precision::kFp32;
@@ -206,6 +212,7 @@ struct PipelineOptions {
   bool products = true;  ///< of fuse_products
   bool norms = true;     ///< of fuse_layer_norm
   bool gates = true;     ///< of fuse_squeeze_excite
+  bool borders = true;   ///< of fuse_borders
   DynamicRange dynamic_range = DynamicRange::kDequantize;
   Experts experts = Experts::kSparse;
   /// False: branches of IF stay graphs of their own, so that only what runs needs device memory.

@@ -90,6 +90,7 @@ const std::vector<Pass>& pipeline() {
          const bool all = o.half_sums && (mixed || o.precision == Precision::kFp16);
          choose_sums(graph, all, mixed ? o.plan.get() : nullptr);
        }},
+      {"fuse_borders", [](G& graph, const O& o, const D&) { fuse_borders(graph, o.borders); }},
   };
   return passes;
 }

@@ -3,15 +3,15 @@
 #include <algorithm>
 
 #include "kernel/sources.hpp"
+#include "ops/shared/conversions.hpp"
 
 namespace clgpu::plan {
 namespace {
 
 using kernel::Candidate;
 
-std::vector<Candidate> for_device(const ops::Family& family, const ops::NodeContext& node,
-                                  const DeviceInfo& device) {
-  std::vector<Candidate> candidates = family.candidates(node, device);
+std::vector<Candidate> for_device(const ops::NodeContext& node, const DeviceInfo& device) {
+  std::vector<Candidate> candidates = ops::candidates_of(node, device);
   const auto fit = [&](kernel::Launch& launch) {
     if (!group_exceeded(launch, device).empty() &&
         kernel::any_work_group(launch.file, launch.entry))
@@ -53,7 +53,7 @@ std::size_t demanded_items(const Candidate& candidate) {
 
 std::vector<Candidate> offered(const ops::Family& family, const ops::NodeContext& node,
                                const DeviceInfo& device, const Broken& broken) {
-  std::vector<Candidate> candidates = for_device(family, node, device);
+  std::vector<Candidate> candidates = for_device(node, device);
   if (broken.empty()) return candidates;
   for (Candidate& candidate : candidates) {
     const auto found = broken.find({family.name, candidate.name});
@@ -62,7 +62,7 @@ std::vector<Candidate> offered(const ops::Family& family, const ops::NodeContext
       continue;
     DeviceInfo small = device;
     small.max_work_group_size = found->second.group;
-    std::vector<Candidate> others = for_device(family, node, small);
+    std::vector<Candidate> others = for_device(node, small);
     const auto same = std::find_if(others.begin(), others.end(), [&](const Candidate& other) {
       return other.name == candidate.name && other.refusal.empty();
     });

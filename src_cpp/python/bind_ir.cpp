@@ -86,6 +86,7 @@ const Choices<Set>& settings() {
       {"products", sets(&passes::PipelineOptions::products)},
       {"norms", sets(&passes::PipelineOptions::norms)},
       {"gates", sets(&passes::PipelineOptions::gates)},
+      {"borders", sets(&passes::PipelineOptions::borders)},
       {"dynamic_range",
        [](Settings& s, const py::object& value) {
          s.options.dynamic_range = chosen<DynamicRange>(

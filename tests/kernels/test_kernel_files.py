@@ -176,6 +176,7 @@ ASSEMBLED = {
     "common/chain_stage.cl": ROOT / "src_cpp" / "kernel" / "bodies.cpp",
     "common/more_types.cl": ROOT / "src_cpp" / "kernel" / "sources.cpp",
     "common/predicate.cl": ROOT / "src_cpp" / "kernel" / "sources.cpp",
+    "common/stored_types.cl": ROOT / "src_cpp" / "kernel" / "sources.cpp",
 }
 LAUNCHERS = {
     "device": "runtime",

@@ -9,8 +9,10 @@
 #include "base/join.hpp"
 #include "delegate/building/estimate.hpp"
 #include "delegate/int_array.hpp"
+#include "ops/families/dequantize.hpp"
 #include "ops/families/fully_connected_fused.hpp"
 #include "ops/families/layer_norm.hpp"
+#include "ops/families/quantize.hpp"
 #include "ops/families/separable_conv2d.hpp"
 #include "ops/families/squeeze_excite.hpp"
 #include "passes/pass.hpp"
@@ -134,6 +136,10 @@ ir::Graph Partition::pass(ir::Graph graph, Level level) const {
   wanted.norms = !names_a_part(options.plan.engines, ops::kLayerNormFamily);
   wanted.gates = options.plan.memory_budget == 0 &&
                  !names_a_part(options.plan.engines, ops::kSqueezeExciteFamily);
+  // Regions of rows end at views.
+  wanted.borders = options.plan.memory_budget == 0 && !options.plan.reuse &&
+                   !names_a_part(options.plan.engines, ops::kFusedQuantizeFamily) &&
+                   !names_a_part(options.plan.engines, ops::kFusedDequantizeFamily);
   wanted.dynamic_range = options.dynamic_range;
   wanted.experts = options.experts;
   wanted.inlines_branches = options.plan.memory_budget == 0;

@@ -12,6 +12,7 @@
 #include "delegate/building/partition.hpp"
 #include "ir/text.hpp"
 #include "ops/families/unary.hpp"
+#include "ops/shared/conversions.hpp"
 #include "plan/signature.hpp"
 
 namespace clgpu::delegate {
@@ -102,7 +103,7 @@ std::string Partition::signature() const {
       const ops::Family& family = ops::family_of(node);
       if (family.candidates == nullptr || node.kind->is_view) continue;
       add(plan::signature(family.name,
-                          family.candidates(ops::NodeContext(graph, node), state_->target.device()),
+                          ops::candidates_of(ops::NodeContext(graph, node), state_->target.device()),
                           {}));
     }
   };

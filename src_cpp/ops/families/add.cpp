@@ -15,6 +15,7 @@ const Family kAddFamily = [] {
   family.core = true;
   family.most_axes = kMostAxes;
   family.import = import_binary;
+  family.types = {"DST_T", {"A_T", "B_T"}};
   family.infer = infer_binary;
   family.candidates = binary_candidates;
   family.allows_quantized = true;

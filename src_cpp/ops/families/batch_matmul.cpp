@@ -274,6 +274,7 @@ const Family kBatchMatmulFamily = [] {
   family.builtins = {{kBatchMatmul, "BATCH_MATMUL", 2, 0, 1, -1}};
   family.core = true;
   family.import = import;
+  family.types = {"DST_T"};
   family.infer = infer;
   family.half_sums = true;
   family.candidates = candidates;

@@ -246,6 +246,7 @@ const Family kBinaryFamily = [] {
                      {kAddN, "ADD_N", 2, kAnyNumber}};
   family.most_axes = kMostAxes;
   family.import = import_binary;
+  family.types = {"DST_T", {"A_T", "B_T"}};
   family.infer = infer_binary;
   family.candidates = binary_candidates;
   family.allows_quantized = true;

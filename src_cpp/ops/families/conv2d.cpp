@@ -249,6 +249,7 @@ const Family kConv2dFamily = [] {
   family.builtins = {{kConv2d, "CONV_2D", 2, 1}};
   family.core = true;
   family.import = import_convolution<tfl::ConvParams, /*channel_axis=*/0>;
+  family.types = {"DST_T"};
   family.infer = infer;
   family.half_sums = true;
   family.candidates = candidates;

@@ -95,6 +95,7 @@ const Family kDepthwiseConv2dFamily = [] {
   family.builtins = {{kDepthwiseConv2d, "DEPTHWISE_CONV_2D", 2, 1}};
   family.core = true;
   family.import = import_convolution<tfl::DepthwiseConvParams, /*channel_axis=*/3>;
+  family.types = {"DST_T"};
   family.infer = infer;
   family.half_sums = true;
   family.candidates = candidates;

@@ -45,11 +45,29 @@ const Family kDequantizeFamily = [] {
   family.candidates = candidates;
   family.allows_quantized = true;
   family.rows = &kRows;
+  family.variants = {&kFusedDequantizeFamily};
+  return family;
+}();
+
+const Family kFusedDequantizeFamily = [] {
+  Family family;
+  family.name = "dequantize";
+  family.variant = "fused";
+  family.attrs = ir::attrs_type<DequantizeAttrs>();
+  family.most_axes = kMostAxes;
+  family.infer = infer_same_as_input;
+  family.is_view = true;
+  family.allows_quantized = true;
+  family.fuses = {&kDequantizeFamily};
   return family;
 }();
 
 bool is_half_dequantize(const ir::Node& node) {
   return node.kind == &kDequantizeFamily && static_cast<const DequantizeAttrs&>(*node.attrs).half;
+}
+
+bool is_dequantize_of_integers(const ir::Node& node) {
+  return node.kind == &kDequantizeFamily && !static_cast<const DequantizeAttrs&>(*node.attrs).half;
 }
 
 ir::Node dequantize_of(int src, int dst) {

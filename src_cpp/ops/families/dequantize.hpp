@@ -5,6 +5,8 @@
 
 namespace clgpu::ops {
 
+struct Family;
+
 struct DequantizeAttrs : ir::Attrs {
   bool half = false;  ///< float16 input: no scale, the values themselves
   CLGPU_FIELDS(half)
@@ -14,7 +16,14 @@ struct DequantizeAttrs : ir::Attrs {
 /// these.
 bool is_half_dequantize(const ir::Node& node);
 
+/// Whether a node is a DEQUANTIZE of integers.
+bool is_dequantize_of_integers(const ir::Node& node);
+
 /// DEQUANTIZE of a tensor of int8.
 ir::Node dequantize_of(int src, int dst);
+
+/// The kind of its nodes that are views: the writer of their input, or the readers of their result,
+/// convert (ir::Tensor::is_converted).
+extern const Family kFusedDequantizeFamily;
 
 }  // namespace clgpu::ops

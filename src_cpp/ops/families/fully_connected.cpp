@@ -456,6 +456,7 @@ const Family kFullyConnectedFamily = [] {
   family.attrs = ir::attrs_type<FullyConnectedAttrs>();
   family.has_epilogue = true;
   family.residual = 3;
+  family.types = {"DST_T"};
   family.writes_slices = true;
   family.builtins = {{kFullyConnected, "FULLY_CONNECTED", 2, 1}};
   family.core = true;

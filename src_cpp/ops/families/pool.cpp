@@ -256,6 +256,7 @@ const Family kPoolFamily = [] {
   family.builtins = {
       {kMaxPool, "MAX_POOL_2D"}, {kAveragePool, "AVERAGE_POOL_2D"}, {kL2Pool, "L2_POOL_2D"}};
   family.import = import;
+  family.types = {"DST_T", {"SRC_T"}};
   family.infer = infer;
   family.candidates = candidates;
   family.allows_quantized = true;

@@ -101,8 +101,25 @@ const Family kQuantizeFamily = [] {
   family.allows_quantized = true;
   family.int16_zero_points = true;
   family.rows = &kRows;
+  family.variants = {&kFusedQuantizeFamily};
   return family;
 }();
+
+const Family kFusedQuantizeFamily = [] {
+  Family family;
+  family.name = "quantize";
+  family.variant = "fused";
+  family.most_axes = kMostAxes;
+  family.infer = infer_same_as_input;
+  family.is_view = true;
+  family.allows_quantized = true;
+  family.fuses = {&kQuantizeFamily};
+  return family;
+}();
+
+bool is_quantize_of_floats(const ir::Graph& graph, const ir::Node& node) {
+  return node.kind == &kQuantizeFamily && is_float(graph.tensor(node.inputs[0]).dtype);
+}
 
 ir::Node quantize_of(int src, int dst) {
   ir::Node node;

@@ -276,6 +276,7 @@ const Family kReduceFamily = [] {
                      {kAllCode, "REDUCE_ALL", 2}};
   for (Operation& operation : family.builtins) operation.settings = {1};
   family.import = import;
+  family.types = {"DST_T", {"SRC_T"}};
   family.infer = infer;
   family.candidates = candidates;
   family.allows_quantized = true;

@@ -170,6 +170,11 @@ double flops(const NodeContext& node) {
   return 9.0 * static_cast<double>(node.output(0).shape.elements());
 }
 
+// The other kernel moves words of several elements.
+bool is_bilinear(const ir::Node& node) {
+  return static_cast<const ResizeAttrs&>(*node.attrs).bilinear;
+}
+
 }  // namespace
 
 extern const Family kResizeFamily;
@@ -182,6 +187,7 @@ const Family kResizeFamily = [] {
                      {kResizeNearest, "RESIZE_NEAREST_NEIGHBOR", 2}};
   for (Operation& operation : family.builtins) operation.settings = {1};
   family.import = import;
+  family.types = {"DST_T", {"SRC_T"}, is_bilinear};
   family.infer = infer;
   family.candidates = candidates;
   family.allows_quantized = true;

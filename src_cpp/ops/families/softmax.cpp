@@ -181,6 +181,7 @@ const Family kSoftmaxFamily = [] {
   family.attrs = ir::attrs_type<SoftmaxAttrs>();
   family.builtins = {{kSoftmax, "SOFTMAX"}, {kLogSoftmax, "LOG_SOFTMAX"}};
   family.import = import;
+  family.types = {"DST_T", {"SRC_T"}};
   family.infer = infer_same_as_input;
   family.candidates = candidates;
   family.allows_quantized = true;

@@ -219,6 +219,7 @@ const Family kTransposeConvFamily = [] {
   family.customs = {{kTfLiteBuiltinCustom, "Convolution2DTransposeBias", 3, 0, 1, -1}};
   family.core = true;
   family.import = import;
+  family.types = {"DST_T"};
   family.infer = infer;
   family.half_sums = true;
   family.candidates = candidates;

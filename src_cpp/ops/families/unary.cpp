@@ -195,6 +195,7 @@ const Family kUnaryFamily = [] {
                      {14, "LOGISTIC"}, {28, "TANH"}};
   family.most_axes = kMostAxes;
   family.import = import;
+  family.types = {"DST_T", {"SRC_T"}};
   family.infer = infer_same_as_input;
   family.candidates = candidates;
   family.allows_quantized = true;

@@ -327,7 +327,7 @@ Executor::BoundLaunch Executor::bind(plan::Step& step) {
 Executor::BoundLaunch Executor::try_bind(plan::Step& step) {
   const cl::Api& api = context_->api();
   const kernel::Launch& launch = step.launch;
-  std::string& source = sources_[{launch.file, launch.predicated, launch.has_more_types}];
+  std::string& source = sources_[kernel::text_key(launch)];
   if (source.empty()) source = kernel::text_of(launch);
   const std::string options = build_options(launch);
   kernel::check_macros(launch.file, options);

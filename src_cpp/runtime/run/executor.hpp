@@ -264,7 +264,7 @@ class Executor {
   const GraphRunners runners_;
   cl::Context::Programs programs_;  // of the launches
   // Assembled, by file and whether with a predicate, while loading.
-  std::map<std::tuple<std::string, bool, bool>, std::string> sources_;
+  std::map<std::string, std::string> sources_;
   std::map<const plan::Step*, cl::FirstLaunch> first_launches_;  // while loading
   std::unique_ptr<Lease> arena_;                                 // empty while loading
   // One per plan buffer; null for those of the arena.
