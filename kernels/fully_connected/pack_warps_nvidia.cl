@@ -4,7 +4,9 @@
 // Shapes    src: [cols, depth], depth a multiple of 64, integers of 4 bits -8 to 7; dst: [ceil(cols / 16),
 //           depth / 64, BITS / 4, 32 lanes, 4] words, zero past the last column. A step of 64 elements
 //           makes four products j of 16; register r of lane 4 g + q has the neighbours 32 (j / 2) + 8 q +
-//           4 (j % 2) + 2 (r / 2) and the next of column g + 8 (r % 2). A word has the registers of
+//           4 (j % 2) + 2 (r / 2) and the next of column g, or for odd r of that `apart` columns
+//           behind it; 16 columns are two runs of 8, and each 2 * apart neighbours make apart / 8 such
+//           pairs. A word has the registers of
 //           one product: the one register of halves; two of bytes, 128 above the integers; all four
 //           of 4 bits, 8 above the integers, register r at 4 r, its neighbour 16 bits above
 // Launch    one work-item per word of dst: global = (words, rounded up), any local
@@ -14,20 +16,21 @@
 #include "common/types.cl"
 
 __kernel void fully_connected_pack_warps(__global const SRC_T *src, __global uint *dst, int words,
-                                         int cols, int depth) {
+                                         int cols, int depth, int apart) {
   const int i = get_global_id(0);
   if (i >= words) return;
   const int lane = i / 4 % 32, g = lane / 4, q = lane % 4;
   const int place = i / 128 % (BITS / 4) * 4 + i % 4;  // among the words of a lane in a step
   const int step = i / (32 * BITS) % (depth / 64);
-  const int n0 = i / (32 * BITS) / (depth / 64) * 16;
+  const int pair_of_runs = i / (32 * BITS) / (depth / 64), pairs = apart / 8;
+  const int n0 = pair_of_runs / pairs * (2 * apart) + pair_of_runs % pairs * 8;
   const int j = place / (BITS / 4), part = place % (BITS / 4);
   const int k = step * 64 + j / 2 * 32 + q * 8 + j % 2 * 4;
   uint word = 0;
 #pragma unroll
   for (int e = 0; e < 32 / BITS; ++e) {  // the elements of a word
     const int pair = part * (16 / BITS) + e / 2, r = BITS == 16 ? part : pair;
-    const int n = n0 + g + r % 2 * 8, at = k + r / 2 * 2 + e % 2;
+    const int n = n0 + g + r % 2 * apart, at = k + r / 2 * 2 + e % 2;
 #if BITS == 16
     const uint bits = n < cols ? ((__global const ushort *)src)[(size_t)n * depth + at] : 0;
     word |= bits << (16 * e);

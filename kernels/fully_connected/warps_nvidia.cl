@@ -2,26 +2,37 @@
 //                   rows on NVIDIA's tensor cores: the time of reading the weights
 //
 //   With NORM src[0, k] is divided by sqrt(sum over j of src[0, j]^2 / depth + epsilon) first, and multiplied by
-//   norm_weight[k]. With GATED dst is act(...) * sum over k of src[m, k] * weights2[n, k].
+//   norm_weight[k]. With GATED dst is act(...) * sum over k of src[m, k] * weights2[n, k]. With TURN the
+//   columns are heads of 2 * APART, whose pairs (j, j + APART) are turned by angles, as rotate/rotate.cl does.
+//   With UPDATE the rows replace a part of dst.
 //
 // Shapes    src: [rows, depth], depth a multiple of 64; packed: as pack_warps_nvidia.cl writes it;
 //           bias: [cols]; dst: [rows, cols]; with BLOCKS block_scales: [cols, depth / block], block a
 //           multiple of 32; with NORM norm_weight: [depth]; with GATED packed2, and scales2 [cols] or
-//           block_scales2 [cols, depth / block], of weights2
-// Launch    one work-group per 16 columns, whose warps share the depth: global = (ceil(cols / 16) * WARPS *
-//           32, 1, 1), local = (WARPS * 32, 1, 1)
+//           block_scales2 [cols, depth / block], of weights2; with TURN cosine, sine: [APART], with
+//           FULL [2 * APART]; with UPDATE the rows begin at element `inner` * start[axis] of dst, but at most
+//           at `inner` * most; with UPDATE 2 old: as dst, of `elements`
+// Launch    one work-group per 16 columns, whose warps share the depth, two runs of 8, APART from one
+//           begin to the other; with UPDATE 2 behind them one per WARPS * 32 * 8 elements of dst:
+//           global = (ceil(cols / 16) * WARPS * 32, or more, 1, 1), local = (WARPS * 32, 1, 1)
 // Macros    WARPS     4..16  warps of a work-group
 //           AHEAD     1..16  steps of 64 elements that a warp has begun to read
-//           ROWS      1..8   rows; up to 4 with SPLIT, 1 with NORM
+//           ROWS      1..8   rows; up to 4 with SPLIT, 1 with NORM or TURN
 //           SPLIT     0|1    1: src is float, and each element the sum of two halves: 22 bits of mantissa
 //           DEPTH     multiple of 64  depth
 //           BITS      4|8|16  of a weight: integers, or half
 //           BLOCKS    0|1    1: `block` elements of a row share a scale; SCALED is 0
 //           NORM      0|1    1: rows of src are normalised
 //           GATED     0|1    1: the result is multiplied by another product; RESIDUAL is 0
+//           TURN      0|1    1: pairs of columns are turned; cols is a multiple of 2 * APART
+//           APART     8..    columns, a multiple of 8; 8 without TURN
+//           FULL      0|1    1: both numbers of a pair have a cosine and a sine of their own
+//           UPDATE    0..2   1: the other elements of dst stay, 2: they are those of old; SLICED is 0
 //           MMA_TYPE  0      see common/mma.cl
 //           SRC_T, DST_T  float|half  element types; src is half without SPLIT
 //           NORM_T if NORM == 1  float|half  element type of norm_weight
+//           COS_T, SIN_T if TURN == 1  float|half  element types of cosine and sine
+//           INDEX_T if UPDATE  int|long  element type of start
 //           and those of common/epilogue.cl
 // Numerics  products of halves are exact, sums are float; warps are added in order, the bias last. With
 //           SPLIT, elements beyond 65504 count as 65504. What NORM computes is rounded to half without SPLIT
@@ -115,6 +126,20 @@ uint4 left_of(uint w) {
 #define SCALE2_AT(o) 1.0f
 #endif
 
+#if TURN
+#define TURN_PARAMS , __global const COS_T *cosine, __global const SIN_T *sine
+#else
+#define TURN_PARAMS
+#endif
+#if UPDATE == 2
+#define UPDATE_PARAMS \
+  , __global const INDEX_T *start, int axis, int most, int inner, __global const DST_T *old, int elements
+#elif UPDATE
+#define UPDATE_PARAMS , __global const INDEX_T *start, int axis, int most, int inner
+#else
+#define UPDATE_PARAMS
+#endif
+
 // Whether there is a step s; no test is left where each warp has as many.
 #define IS_STEP(s) (STEPS % (WARPS * AHEAD) == 0 || (s) < STEPS)
 #define READ_STEP(to, s)                                                    \
@@ -152,24 +177,48 @@ void put(__local uint4 *right, int at, float8 v) {
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void fully_connected_warps(
     __global const SRC_T *src, __global const uint4 *packed,
     BLOCK_SCALES_PARAM BIAS_PARAM RESIDUAL_PARAM RESULT_PARAM int rows, int cols,
-    int depth BLOCK_PARAM NORM_PARAMS GATED_PARAMS) {
+    int depth BLOCK_PARAM NORM_PARAMS GATED_PARAMS TURN_PARAMS UPDATE_PARAMS) {
   LOCAL_LINES(uint4, right, PARTS * PITCH / 8);
   LOCAL_ARRAY(float, partial, MATRICES * WARPS * 16 * PARTS);
   const int item = get_local_id(0);
   const int lane = item % 32, warp = item / 32;
   const int g = lane / 4, q = lane % 4;
-  const int n0 = get_group_id(0) * 16;
-  packed += (size_t)get_group_id(0) * STEPS * (READS * 32) + lane;
+  const int group = get_group_id(0);
+  const int n0 = group / (APART / 8) * (2 * APART) + group % (APART / 8) * 8;
+#if UPDATE
+  const long wanted = LOAD(INDEX_T, start, axis);
+  const int begin_of_rows = (int)clamp(wanted, 0L, (long)most) * inner;
+#else
+  const int begin_of_rows = 0;
+#endif
+#if UPDATE == 2
+  const int products = (cols + 15) / 16;
+  if (group >= products) {
+    for (int j = 0; j < 8; ++j) {
+      const int at = ((group - products) * 8 + j) * ITEMS + item;
+      if (at < elements && (at < begin_of_rows || at >= begin_of_rows + rows * cols))
+        STORE(DST_T, dst, at, LOAD(DST_T, old, at));
+    }
+    return;
+  }
+#endif
+  packed += (size_t)group * STEPS * (READS * 32) + lane;
 #if GATED
-  packed2 += (size_t)get_group_id(0) * STEPS * (READS * 32) + lane;
+  packed2 += (size_t)group * STEPS * (READS * 32) + lane;
 #endif
   // All that a work-item reads from global memory is on its way before it waits for any of it.
   uint4 ring[AHEAD][MATRICES][READS];
 #pragma unroll
   for (int a = 0; a < AHEAD; ++a) READ_STEP(ring[a], warp + a * WARPS);
-  const int own = min(n0 + item % 16, cols - 1);  // the column that it finishes
+  const int second_run = item / 8 % 2;
+  const int n = n0 + item % 8 + second_run * APART;  // the column that it finishes
+  const int own = min(n, cols - 1);
   const CHANNEL_T channel = CHANNEL_AT(own);
   const float scale2 = SCALE2_AT(own);
+#if TURN
+  const int angle = n % APART + (FULL ? second_run * APART : 0);
+  const float cosine_of = LOAD(COS_T, cosine, angle), sine_of = LOAD(SIN_T, sine, angle);
+#endif
 #if NORM
   float8 x[(PIECES + ITEMS - 1) / ITEMS];
   float squares = 0.0f;
@@ -217,7 +266,7 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void fully_connected
   for (int m = 0; m < MATRICES; ++m) sums[m][0] = sums[m][1] = 0.0f;
 #if BLOCKS
   const int blocks = DEPTH / block;
-  const int first = min(n0 + g, cols - 1) * blocks, second = min(n0 + g + 8, cols - 1) * blocks;
+  const int first = min(n0 + g, cols - 1) * blocks, second = min(n0 + g + APART, cols - 1) * blocks;
 #endif
   for (int begin = warp; begin < STEPS; begin += WARPS * AHEAD) {
 #pragma unroll
@@ -274,8 +323,10 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void fully_connected
     }
   }
   barrier(CLK_LOCAL_MEM_FENCE);
-  const int m = item / 16, n = n0 + item % 16;
-  if (m < ROWS && n < cols) {
+  const int m = item / 16;
+  const bool finishes = m < ROWS && n < cols;
+  float result = 0.0f;
+  if (finishes) {
     float totals[MATRICES];
 #pragma unroll
     for (int i = 0; i < MATRICES; ++i) {
@@ -287,8 +338,12 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void fully_connected
           totals[i] += partial[((i * WARPS + w) * 16 + item % 16) * PARTS + part];
       }
     }
-    const int at = RESULT_AT(m, n, cols);
-    const float result = FINISH_SUM(totals[0], channel, at);
-    STORE(DST_T, dst, at, GATED ? result * (totals[MATRICES - 1] * scale2) : result);
+    result = FINISH_SUM(totals[0], channel, RESULT_AT(m, n, cols));
+    if (GATED) result *= totals[MATRICES - 1] * scale2;
   }
+#if TURN
+  const float other = as_float(shuffle_xor(as_uint(result), 8));
+  result = result * cosine_of + (second_run ? other : -other) * sine_of;
+#endif
+  if (finishes) STORE(DST_T, dst, begin_of_rows + RESULT_AT(m, n, cols), result);
 }

@@ -205,6 +205,7 @@ struct Candidate {
   std::vector<int> in_place{};
   /// Instead of the only launch where output 0 is in the memory of the first input of `in_place`:
   /// it changes some of the elements and touches no others. Run twice, it leaves the same elements.
+  /// It reads no scratch buffer that the other does not read, and each of them once.
   std::optional<Launch> over_input{};
   Form form = Form::kTuned;
   bool adds_halves = false;   ///< intermediate sums are rounded to half; otherwise sums are exact

@@ -33,9 +33,15 @@ class Mover {
     });
     if (!node.kind->bundled || is_result) return false;
     return std::all_of(node.outputs.begin(), node.outputs.end(), [&](int id) {
-      // What is updated in place does not grow.
-      return graph_.tensor(id).storage_bytes() <= kMostBytes ||
-             graph_.tensor(node.inputs[0]).carried >= 0;
+      return graph_.tensor(id).storage_bytes() <= kMostBytes || is_updated(node, id);
+    });
+  }
+
+  /// Whether a result may lie in the memory of a carried input: it does not grow.
+  bool is_updated(const ir::Node& node, int result) const {
+    return std::any_of(node.inputs.begin(), node.inputs.end(), [&](int id) {
+      return id >= 0 && graph_.tensor(id).carried >= 0 &&
+             graph_.tensor(id).shape == graph_.tensor(result).shape;
     });
   }
 

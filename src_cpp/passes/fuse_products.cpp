@@ -4,7 +4,9 @@
 #include "base/index.hpp"
 #include "ops/families/composite.hpp"
 #include "ops/families/fully_connected_fused.hpp"
+#include "ops/families/rotate.hpp"
 #include "passes/pass.hpp"
+#include "passes/rewriting.hpp"
 
 namespace clgpu::passes {
 namespace {
@@ -125,6 +127,32 @@ class Fuser {
   std::vector<bool> is_output_, removed_;
 };
 
+// A rotation or an update moves into the product whose row it reads, in a shape of its own.
+void fuse_ends(ir::Graph& graph, const DeviceInfo& device) {
+  Rewriting rewriting(graph, kPass);
+  for (std::size_t i = 0; i < rewriting.size(); ++i) {
+    const auto end = rewriting.node(i) != nullptr ? ops::rows_end(graph.nodes[i]) : std::nullopt;
+    if (!end) continue;
+    std::vector<std::size_t> parts;
+    int tensor = end->rows, reader = static_cast<int>(i);
+    int writer = rewriting.writer(tensor);
+    while (writer >= 0 && rewriting.only_reader(tensor) == reader) {
+      parts.push_back(uz(writer));
+      const ir::Node& node = graph.nodes[uz(writer)];
+      if (!node.kind->is_view) break;
+      tensor = node.inputs[0], reader = writer;
+      writer = rewriting.writer(tensor);
+    }
+    if (parts.empty() || graph.nodes[parts.back()].kind->is_view) continue;
+    const ir::Node& product = graph.nodes[parts.back()];
+    if (auto node = ops::ended_product(graph, product, graph.nodes[i], end->rows, device)) {
+      rewriting.replace(i, std::move(*node), parts);
+      ir::rely_on_shapes(graph);  // how many rows there are
+    }
+  }
+  rewriting.finish();
+}
+
 }  // namespace
 
 void fuse_products(ir::Graph& graph, bool products, const DeviceInfo& device) {
@@ -133,6 +161,7 @@ void fuse_products(ir::Graph& graph, bool products, const DeviceInfo& device) {
     return ir::skipped(graph, kPass,
                        "a memory budget, or a kernel that engines names, keeps its parts apart");
   Fuser(graph, device).run();
+  fuse_ends(graph, device);
 }
 
 }  // namespace clgpu::passes

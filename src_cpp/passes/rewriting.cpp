@@ -66,7 +66,7 @@ void Rewriting::insert(std::size_t before, ir::Node node) {
 }
 
 void Rewriting::replace(std::size_t index, ir::Node node, std::vector<std::size_t> parts) {
-  const int into = node.tflite_index;
+  const int into = node.tflite_index, replaced = graph_.nodes[index].tflite_index;
   count_reads(graph_.nodes[index], -1);
   count_reads(node, 1);
   graph_.nodes[index] = std::move(node);
@@ -81,7 +81,8 @@ void Rewriting::replace(std::size_t index, ir::Node node, std::vector<std::size_
     if (needed) continue;
     count_reads(old, -1);
     removed_[part] = true;
-    ir::applied(graph_, pass_, old.tflite_index, into);
+    // A node that has the number of a part takes in the one that it replaces.
+    ir::applied(graph_, pass_, old.tflite_index == into ? replaced : old.tflite_index, into);
   }
 }
 

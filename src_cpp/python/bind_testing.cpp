@@ -13,6 +13,7 @@
 #include "plan/roads.hpp"
 #include "python/bind.hpp"
 #include "runtime/measure/probe.hpp"
+#include "runtime/run/addresses.hpp"
 #include "runtime/run/chains.hpp"
 #include "tfl/flexbuffer.hpp"
 
@@ -134,6 +135,9 @@ void bind_testing(py::module_& module) {
   module.def("pretend_probe", &pretend_probe, py::arg("device"), py::kw_only(),
              py::arg("half_arithmetic"), py::arg("mma_f16"), py::arg("mma_tf32"), py::arg("mma_s8"),
              py::arg("dot8"), "Sets the results of a device's probes from now on.");
+  module.def("try_addresses", &runtime::Addresses::try_on_all, py::arg("on_all"),
+             "Whether kernels of bundles get buffers by their addresses on all devices where that "
+             "works, not only on NVIDIA's; in delegates made from now on.");
   module.def("set_chain_patience", &runtime::set_chain_patience, py::arg("looks"),
              "How often a work-group of a chain looks for the others before it gives up, in chains "
              "built from now on.");

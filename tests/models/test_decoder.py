@@ -128,6 +128,36 @@ def test_logits_of_all_forms_of_weights(form, device, precision):
     assert_logits(IN_BLOCKS.get(form, DECODERS["tiny"]), form, delegate, MODEL_L2[precision])
 
 
+# Depths that NVIDIA's tensor cores take: products end in rotations and updates of caches there.
+WHOLE = Decoder(128, 2, 4, 2, 64, 192, 96)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_logits_of_rows_for_tensor_cores(form, device, precision):
+    """The caches are inputs and outputs: new rows, and a copy of all others."""
+    delegate = clgpu_delegate.load(device=device, precision=precision)
+    assert_logits(WHOLE, form, delegate, MODEL_L2[precision])
+
+
+@pytest.mark.parametrize("form", ["float16", "int8", "int4", "int4_blocks"])
+def test_logits_with_caches_that_stay_on_the_device(form, device, precision):
+    """New rows are written into them."""
+    got: list[np.ndarray] = []
+
+    def keep(logits: np.ndarray) -> int:
+        got.append(logits.copy())
+        return int(np.argmax(logits))
+
+    model = make_decoder(WHOLE, form=form, prefill=(PROMPT,), cache=CACHE).build()
+    generator = clgpu_delegate.Generator(model, sampler=keep, device=device, precision=precision)
+    prompt = [int(t) for t in np.random.default_rng(1).integers(WHOLE.vocabulary, size=10)]
+    generated = generator.generate(prompt, max_tokens=STEPS)
+    reference = Reference(WHOLE, form)
+    expected = [reference.step(token) for token in [*prompt, *generated[:-1]]][-STEPS:]
+    for i in range(STEPS):
+        assert relative_l2(got[i], expected[i]) <= MODEL_L2[precision], (form, i)
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_each_signature_is_one_partition(form):
     for decode, prefill in ((True, ()), (False, (5,))):

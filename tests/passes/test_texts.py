@@ -1126,6 +1126,68 @@ def test_products_stay_apart_where_no_kernel_computes_them_together(before, fact
     assert_stays(before, "fuse_products", **facts)
 
 
+# A product of a normalised row, seen as two heads.
+TURNED = """
+half
+%0: float16[1, 1, 128]
+%1: float32[128] = const splat(1)
+%2: float16[256, 128] = const splat(1)
+%3: float32[1, 1, 1, 64]
+%4: float32[1, 1, 1, 64]
+%5: float16[1, 9, 2, 128]
+%6: int32[4]
+inputs %0, %3, %4, %5, %6
+%7: float16[1, 1, 128] = composite(%0, %1) {kind=rms_norm, epsilon=0.5} op=MUL node=0
+%8: float16[1, 1, 256] = fully_connected(%7, %2) {depth=128, keep_num_dims=true} \
+    op=FULLY_CONNECTED node=1
+%9: float16[1, 1, 2, 128] = reshape(%8) op=RESHAPE node=2
+%10: float16[1, 9, 2, 128] = rotate.update(%5, %9, %6, %3, %4) op=DYNAMIC_UPDATE_SLICE node=3
+outputs %10
+"""
+WRITTEN = TURNED.replace("rotate.update(%5, %9, %6, %3, %4)", "dynamic_update_slice(%5, %9, %6)")
+ONLY_TURNED = (
+    TURNED.replace("%10: float16[1, 9, 2, 128]", "%10: float16[1, 1, 2, 128]")
+    .replace("rotate.update(%5, %9, %6, %3, %4)", "rotate(%9, %3, %4)")
+    .replace("op=DYNAMIC_UPDATE_SLICE", "op=CONCATENATION")
+)
+
+
+@pytest.mark.parametrize(
+    ("before", "inputs"),
+    [
+        (TURNED, "%0, %2, -, -, -, -, -, %1, -, -, %3, %4, %5, %6"),
+        (WRITTEN, "%0, %2, -, -, -, -, -, %1, -, -, -, -, %5, %6"),
+        (ONLY_TURNED, "%0, %2, -, -, -, -, -, %1, -, -, %3, %4, -, -"),
+    ],
+)
+def test_products_end_in_rotations_and_updates(before, inputs):
+    text = after(before, "fuse_products", **TENSOR_CORES)
+    assert f"= fully_connected.ended({inputs})" in text
+    for node in (0, 2, 3):  # the normalisation, the view, the end
+        assert f"step fuse_products applied node={node} into=1" in text
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        # Angles of their own for each head.
+        TURNED.replace("[1, 1, 1, 64]", "[1, 1, 2, 64]"),
+        # Others read the rows, too.
+        TURNED.replace("outputs %10", "outputs %9, %10"),
+        # Heads do not lie one after the other in the cache.
+        TURNED.replace("%5: float16[1, 9, 2, 128]", "%5: float16[1, 9, 3, 128]").replace(
+            "%10: float16[1, 9, 2, 128]", "%10: float16[1, 9, 3, 128]"
+        ),
+        # The cache has another type than its new value.
+        TURNED.replace("%5: float16", "%5: float32"),
+    ],
+)
+def test_rotations_and_updates_stay_apart_where_no_kernel_ends_in_them(before):
+    text = after(before, "fuse_products", **TENSOR_CORES)
+    assert "fully_connected.ended" not in text
+    assert "= rotate.update(%5, %9, %6, %3, %4)" in text
+
+
 def test_products_that_engines_keep_apart():
     skipped = (
         "fuse_products skipped "

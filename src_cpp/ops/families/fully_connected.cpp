@@ -172,7 +172,8 @@ int block_of(const NodeContext& node) {
   return quantization == nullptr ? 0 : quantization->block;
 }
 
-constexpr int kWarpsColumns = 16;  // of a work-group of warps_nvidia.cl
+constexpr int kWarpsColumns = 16;  // of a work-group of warps_nvidia.cl: two runs
+constexpr int kRun = kWarpsColumns / 2;
 
 void set_blocks(kernel::Launch& launch, int block) {
   launch.macro("BLOCKS", block > 0 ? 1 : 0);
@@ -198,14 +199,15 @@ kernel::Candidate nibbles(const NodeContext& node, const Products& size, const D
   return candidate;
 }
 
-/// Packs weights for warps_nvidia.cl at load time, to the next scratch buffer.
+/// Packs weights for warps_nvidia.cl at load time, to the next scratch buffer; the runs of a
+/// work-group begin `apart` columns from each other.
 void add_warps_packing(kernel::Candidate& candidate, const NodeContext& node, int weights,
-                       std::int64_t bits, const Products& size) {
+                       std::int64_t bits, const Products& size, int apart) {
   const int scratch = static_cast<int>(candidate.scratch.size());
   const std::int64_t words = round_up(size.cols, kWarpsColumns) * size.depth * bits / 32;
   kernel::Launch pack("fully_connected/pack_warps_nvidia.cl", "fully_connected_pack_warps");
   pack.type("SRC_T", node.input(weights).storage).macro("BITS", bits);
-  pack.src(weights).scratch_out(scratch).i32(words).i32(size.cols).i32(size.depth);
+  pack.src(weights).scratch_out(scratch).i32(words).i32(size.cols).i32(size.depth).i32(apart);
   pack.range({uz(words)}, {kElementwiseGroup});
   candidate.launches.push_back(pack);
   candidate.scratch.push_back({words * 4});
@@ -405,27 +407,32 @@ std::vector<kernel::Candidate> warps(const NodeContext& node, const Products& si
   const bool narrow = weights.quantization != nullptr && weights.quantization->narrow;
   const bool bytes = weights.storage == DType::kI8;
   const bool split = node.input(kSrc).storage == DType::kF32;
-  const int most_rows = fusion.normed ? 1 : split ? 4 : 8;
+  const int most_rows = fusion.normed || fusion.apart > 0 ? 1 : split ? 4 : 8;
   constexpr std::int64_t kMostBytes = 40 << 10;  // of local memory, with some left for the sums
   const std::int64_t row_bytes = (size.depth + 8) * 2 * (split ? 2 : 1);
   if (!device.mma_f16 || !bfloat_problem(node, kWeights).empty() || quantized(node) ||
       is_hybrid(node) || (split && !node.allows_half()) || !weights.is_constant() ||
       size.rows > most_rows || size.rows * row_bytes > kMostBytes || size.depth % kStep != 0 ||
-      !(bytes || weights.storage == DType::kF16) || block_of(node) % (kStep / 2) != 0)
+      !(bytes || weights.storage == DType::kF16) || block_of(node) % (kStep / 2) != 0 ||
+      fusion.apart % kRun != 0)
     return {};
   kernel::Candidate candidate{"warps", {}, {}};
   candidate.tensor_cores = true;
   const std::int64_t bits = narrow ? 4 : bytes ? 8 : 16;
   const WarpsTile tile = warps_tile(bits, size.depth, fusion.gated);
-  add_warps_packing(candidate, node, kWeights, bits, size);
-  if (fusion.gated) add_warps_packing(candidate, node, kWeights2, bits, size);
+  const int apart = fusion.apart > 0 ? fusion.apart : kRun;
+  add_warps_packing(candidate, node, kWeights, bits, size, apart);
+  if (fusion.gated) add_warps_packing(candidate, node, kWeights2, bits, size, apart);
   auto& launch = add_launch(candidate, node, size, "fully_connected/warps_nvidia.cl",
                             "fully_connected_warps", {false, true, false});
   set_blocks(launch, block_of(node));
   launch.macro("WARPS", tile.warps).macro("AHEAD", tile.ahead).macro("ROWS", size.rows);
   launch.macro("SPLIT", split ? 1 : 0).macro("DEPTH", size.depth).macro("BITS", bits);
   launch.macro("NORM", fusion.normed ? 1 : 0).macro("GATED", fusion.gated ? 1 : 0);
-  launch.macro("MMA_TYPE", 0);
+  launch.macro("MMA_TYPE", 0).macro("TURN", fusion.apart > 0 ? 1 : 0).macro("APART", apart);
+  const bool full =
+      fusion.apart > 0 && node.input(kCosines).shape.back(0) == 2 * std::int64_t{apart};
+  launch.macro("FULL", full ? 1 : 0);
   if (fusion.normed) {
     launch.type("NORM_T", node.input(kNormWeight).storage);
     launch.src(kNormWeight).f32(fusion.epsilon);
@@ -434,8 +441,26 @@ std::vector<kernel::Candidate> warps(const NodeContext& node, const Products& si
     launch.scratch_in(1);
     if (bytes) launch.src(kWeightScales2);
   }
-  const std::int64_t items = tile.warps * 32;
-  launch.range({uz(ceil_div(size.cols, kWarpsColumns) * items)}, {uz(items)});
+  if (fusion.apart > 0) {
+    launch.type("COS_T", node.input(kCosines).storage).type("SIN_T", node.input(kSines).storage);
+    launch.src(kCosines).src(kSines);
+  }
+  const std::int64_t items = tile.warps * 32, groups = ceil_div(size.cols, kWarpsColumns);
+  launch.range({uz(groups * items)}, {uz(items)});
+  if (!fusion.update) {
+    launch.macro("UPDATE", 0);
+    return {candidate};
+  }
+  launch.type("INDEX_T", node.input(kStart).storage).src(kStart);
+  launch.i32(fusion.update->axis).i32(fusion.update->most).i32(fusion.update->row);
+  // What is changed in place needs no copy of the rest.
+  candidate.in_place = {kOld};
+  candidate.over_input = launch;
+  candidate.over_input->macro("UPDATE", 1);
+  constexpr std::int64_t kCopied = 8;  // elements of an item
+  const std::int64_t elements = node.input(kOld).shape.elements();
+  launch.macro("UPDATE", 2).src(kOld).i32(elements);
+  launch.range({uz((groups + ceil_div(elements, items * kCopied)) * items)}, {uz(items)});
   return {candidate};
 }
 
@@ -444,6 +469,13 @@ std::vector<kernel::Candidate> warps(const NodeContext& node, const Products& si
 extern const Family kFusedFullyConnectedFamily;
 const Family kFusedFullyConnectedFamily = [] {
   Family family = fused_family();
+  family.name = "fully_connected";
+  return family;
+}();
+
+extern const Family kEndedFullyConnectedFamily;
+const Family kEndedFullyConnectedFamily = [] {
+  Family family = ended_family();
   family.name = "fully_connected";
   return family;
 }();
@@ -473,7 +505,7 @@ const Family kFullyConnectedFamily = [] {
   family.weights.out_axis = 0;
   family.weights.divisible = true;
   family.work_kind = WorkKind::kProduct;
-  family.variants = {&kFusedFullyConnectedFamily};
+  family.variants = {&kFusedFullyConnectedFamily, &kEndedFullyConnectedFamily};
   return family;
 }();
 

@@ -8,6 +8,7 @@
 #include "ops/families/binary.hpp"
 #include "ops/families/composite.hpp"
 #include "ops/families/fully_connected.hpp"
+#include "ops/families/rotate.hpp"
 #include "ops/shared/parts.hpp"
 #include "ops/work.hpp"
 
@@ -15,7 +16,10 @@ namespace clgpu::ops {
 
 extern const Family kBinaryFamily;
 extern const Family kCompositeFamily;
+extern const Family kDynamicUpdateSliceFamily;
 extern const Family kFullyConnectedFamily;
+extern const Family kRotateFamily;
+extern const Family kRotatedUpdateFamily;
 
 namespace {
 
@@ -26,15 +30,34 @@ constexpr int kResidual = 3;  // input
 /// The original nodes, except for their tensors' numbers.
 struct FusedAttrs : ir::Attrs {
   ir::Node product;
-  std::optional<ir::Node> norm, other, gate;
-  CLGPU_FIELDS(product, norm, other, gate)
+  std::optional<ir::Node> norm, other, gate, end;
+  CLGPU_FIELDS(product, norm, other, gate, end)
 };
 
-Fusion fusion_of(const FusedAttrs& attrs) {
+/// The update of a part of a tensor by rows that lie there one after the other; none for others.
+std::optional<Fusion::Update> update_of(const ir::Shape& old, const ir::Shape& part) {
+  int axis = 0;
+  while (axis + 1 < old.rank() && old[axis] == 1) ++axis;
+  std::int64_t row = 1;
+  for (int i = axis + 1; i < old.rank(); ++i) {
+    if (part[i] != old[i]) return std::nullopt;
+    row *= old[i];
+  }
+  return Fusion::Update{axis, old[axis] - part[axis], row};
+}
+
+Fusion fusion_of(const NodeContext& node) {
+  const auto& attrs = node.attrs<FusedAttrs>();
   Fusion fusion;
   fusion.normed = attrs.norm.has_value();
   if (fusion.normed) fusion.epsilon = rms_norm_epsilon(*attrs.norm).value();
   fusion.gated = attrs.gate.has_value();
+  if (!attrs.end) return fusion;
+  // Output 1 of a node with one, or 2 behind normalised rows, are the rows.
+  const ir::Shape& rows = node.output(attrs.norm ? 2 : 1).shape;
+  const RowsEnd end = rows_end(*attrs.end).value();
+  if (end.cosine >= 0) fusion.apart = rows.back(0) / 2;
+  if (end.old >= 0) fusion.update = update_of(node.output(0).shape, rows);
   return fusion;
 }
 
@@ -58,7 +81,17 @@ std::vector<ir::Node> parts_of(const NodeContext& node) {
   product.epilogue = whole.epilogue;
   const int result =
       add(product, {src, input(kWeights), input(kBias), input(kResidual), -1, input(kWeightScales)},
-          !attrs.gate);
+          !attrs.gate && !attrs.end);
+  if (attrs.end) {
+    const std::vector<int> turned = {result, input(kCosines), input(kSines)};
+    const std::vector<int> update = {input(kOld), result, input(kStart)};
+    const RowsEnd end = rows_end(*attrs.end).value();
+    std::vector<int> inputs = end.old < 0 ? turned : update;
+    if (end.old >= 0 && end.cosine >= 0)
+      inputs.insert(inputs.end(), {input(kCosines), input(kSines)});
+    add(*attrs.end, std::move(inputs), true);
+    return parts;
+  }
   if (!attrs.gate) return parts;
   const int other =
       add(*attrs.other, {src, input(kWeights2), -1, -1, -1, input(kWeightScales2)}, false);
@@ -69,6 +102,15 @@ std::vector<ir::Node> parts_of(const NodeContext& node) {
 ir::Shapes infer(const NodeContext& node) {
   ir::Shapes shapes;
   const auto& attrs = node.attrs<FusedAttrs>();
+  if (attrs.end) {
+    // The rows have the shape in which they are turned or written, which only RESHAPE knows.
+    const std::vector<ir::Node> parts = parts_of(node);
+    for (const ir::Node& part : parts)
+      shapes.push_back(node.graph().tensor(part.outputs[0]).shape);
+    shapes.back() = family_of(parts.back()).infer(NodeContext(node.graph(), parts.back())).at(0);
+    std::rotate(shapes.begin(), shapes.end() - 1, shapes.end());
+    return shapes;
+  }
   for (ir::Node& part : parts_of(node)) {
     // The gate multiplies tensors of one shape, and rows keep theirs when they are normalised.
     const bool is_gate = shapes.size() == (attrs.norm ? 3U : 2U);
@@ -86,7 +128,7 @@ Products size_of_product(const NodeContext& node) {
 }
 
 std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceInfo& device) {
-  auto list = warps(node, size_of_product(node), device, fusion_of(node.attrs<FusedAttrs>()));
+  auto list = warps(node, size_of_product(node), device, fusion_of(node));
   for (kernel::Candidate& candidate : list) candidate.name = "fused";
   const std::vector<ir::Node> parts = parts_of(node);
   list.push_back(separate(node, parts, device, false));
@@ -197,10 +239,60 @@ std::optional<ir::Node> fused_product(const ir::Graph& graph, const ProductParts
   }
   const ir::Node& last = parts.gate != nullptr ? *parts.gate : *parts.product;
   node.outputs.insert(node.outputs.begin(), last.outputs[0]);
-  const Fusion fusion = fusion_of(attrs);
   node.attrs = share(std::move(attrs));
   const NodeContext context(graph, node);
-  if (warps(context, size_of_product(context), device, fusion).empty()) return std::nullopt;
+  if (warps(context, size_of_product(context), device, fusion_of(context)).empty())
+    return std::nullopt;
+  return node;
+}
+
+std::optional<ir::Node> ended_product(const ir::Graph& graph, const ir::Node& product,
+                                      const ir::Node& end, int part, const DeviceInfo& device) {
+  const auto inputs = rows_end(end);
+  const bool is_fused = product.kind == &kFusedFullyConnectedFamily;
+  if (!inputs || inputs->rows != part || product.predicate >= 0 || end.predicate >= 0 ||
+      !end.epilogue.empty() || !product.epilogue.empty() || has(product, kResidual))
+    return std::nullopt;
+  if (!is_fused && !suits(graph, {nullptr, &product})) return std::nullopt;
+  FusedAttrs attrs;
+  if (is_fused) {
+    attrs = static_cast<const FusedAttrs&>(*product.attrs);
+    if (attrs.gate) return std::nullopt;
+  } else {
+    attrs.product = product;
+  }
+  attrs.end = end;
+  const ir::Tensor &rows = graph.tensor(part), &result = graph.tensor(end.outputs[0]);
+  // One row: the angles of others may differ.
+  const std::int64_t cols = graph.tensor(product.inputs[kWeights]).shape[0];
+  if (rows.shape.elements() != cols || rows.storage != graph.tensor(product.outputs[0]).storage)
+    return std::nullopt;
+  if (inputs->cosine >= 0) {
+    const ir::Shape& table = graph.tensor(inputs->cosine).shape;
+    const bool same = table.elements() == table.back(0);  // for all heads
+    if (!same || rows.storage != result.storage) return std::nullopt;
+  }
+  if (inputs->old >= 0) {
+    const ir::Tensor& old = graph.tensor(inputs->old);
+    // What is copied with the rest has one type, and kernels count elements with 32 bits.
+    if (old.storage != result.storage || old.shape.elements() > INT32_MAX ||
+        !update_of(old.shape, rows.shape))
+      return std::nullopt;
+  }
+  ir::Node node = product;
+  node.kind = &kEndedFullyConnectedFamily;
+  node.outputs = {end.outputs[0]};
+  if (attrs.norm) node.outputs.push_back(product.outputs[1]);
+  node.outputs.push_back(part);
+  node.inputs.resize(kStart + 1, -1);
+  node.inputs[kCosines] = inputs->cosine;
+  node.inputs[kSines] = inputs->sine;
+  node.inputs[kOld] = inputs->old;
+  node.inputs[kStart] = inputs->start;
+  node.attrs = share(std::move(attrs));
+  const NodeContext context(graph, node);
+  if (warps(context, size_of_product(context), device, fusion_of(context)).empty())
+    return std::nullopt;
   return node;
 }
 
@@ -221,6 +313,18 @@ Family fully_connected::fused_family() {
   family.weights.out_axis = 0;
   family.work_kind = WorkKind::kProduct;
   family.fuses = {&kFullyConnectedFamily, &kCompositeFamily, &kBinaryFamily};
+  return family;
+}
+
+Family fully_connected::ended_family() {
+  Family family = fused_family();
+  family.variant = "ended";
+  family.has_epilogue = false;
+  family.residual = -1;
+  family.writes_slices = false;
+  family.fuses.push_back(&kRotateFamily);
+  family.fuses.push_back(&kRotatedUpdateFamily);
+  family.fuses.push_back(&kDynamicUpdateSliceFamily);
   return family;
 }
 

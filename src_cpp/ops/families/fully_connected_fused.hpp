@@ -8,7 +8,7 @@
 
 namespace clgpu::ops {
 
-extern const Family kFusedFullyConnectedFamily;
+extern const Family kFusedFullyConnectedFamily, kEndedFullyConnectedFamily;
 
 /// Whether it is a node of FULLY_CONNECTED.
 bool is_fully_connected(const ir::Node& node);
@@ -26,5 +26,11 @@ struct ProductParts {
 /// is not expected to be faster on this device than one for each.
 std::optional<ir::Node> fused_product(const ir::Graph& graph, const ProductParts& parts,
                                       const DeviceInfo& device);
+
+/// The node that computes `end` as well, a rotation or an update with the result of `product`, seen
+/// as `part`; null, if they are no such nodes: `product` is one of FULLY_CONNECTED, or of
+/// fused_product without a gate.
+std::optional<ir::Node> ended_product(const ir::Graph& graph, const ir::Node& product,
+                                      const ir::Node& end, int part, const DeviceInfo& device);
 
 }  // namespace clgpu::ops

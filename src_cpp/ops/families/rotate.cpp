@@ -177,4 +177,14 @@ std::optional<ir::Node> rotated_update(const ir::Graph& graph, const ir::Node& u
   return node;
 }
 
+std::optional<RowsEnd> rows_end(const ir::Node& node) {
+  const auto input = [&](int slot) { return node.inputs[uz(slot)]; };
+  if (node.kind == &kRotateFamily) return RowsEnd{input(kX), input(kCosine), input(kSine)};
+  if (node.kind == &kRotatedUpdateFamily)
+    return RowsEnd{input(kPart), input(kCosines), input(kSines), input(kOld), input(kStart)};
+  if (node.kind == &kDynamicUpdateSliceFamily)
+    return RowsEnd{input(kPart), -1, -1, input(kOld), input(kStart)};
+  return std::nullopt;
+}
+
 }  // namespace clgpu::ops

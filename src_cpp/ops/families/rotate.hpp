@@ -17,4 +17,13 @@ ir::Node rotation(const ir::Node& last, int x, int cosine, int sine);
 std::optional<ir::Node> rotated_update(const ir::Graph& graph, const ir::Node& update,
                                        const ir::Node& turned);
 
+/// A rotation, an update, or an update with turned pairs, by the inputs of their nodes; -1: it has
+/// none.
+struct RowsEnd {
+  int rows = -1;  ///< that are turned or written
+  int cosine = -1, sine = -1;
+  int old = -1, start = -1;
+};
+std::optional<RowsEnd> rows_end(const ir::Node& node);
+
 }  // namespace clgpu::ops

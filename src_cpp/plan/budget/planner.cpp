@@ -360,17 +360,25 @@ class Planner {
       if (elsewhere) continue;
       in_place_.push_back({input, buffer_of_[uz(node.outputs[0])], begin, end});
       if (candidate.over_input && slot == candidate.in_place.front() && end == begin + 1)
-        in_place_.back().update = updating(node, candidate);
+        in_place_.back().update = updating(node, candidate, plan_.run[uz(begin)]);
     }
   }
 
-  // The only step of a node, if its result is in the memory of an input.
-  Step updating(const ir::Node& node, const kernel::Candidate& candidate) const {
+  // What takes the place of `only`, the only step of a node, if its result is in the memory of an
+  // input.
+  Step updating(const ir::Node& node, const kernel::Candidate& candidate, const Step& only) const {
     Step step{node.tflite_index,     node.op, node.kind->name,        candidate.name,
               *candidate.over_input, {},      candidate.tensor_cores, node.kind->bundled};
     for (const kernel::Arg& arg : step.launch.args) {
       const auto* operand = std::get_if<Operand>(&arg);
       if (operand == nullptr) continue;
+      if (operand->kind == Operand::Kind::kScratch) {
+        // Packed weights may be those of another node.
+        for_operands(only, [&](int buffer, const Operand& o) {
+          if (o.kind == operand->kind && o.index == operand->index) step.buffers.push_back(buffer);
+        });
+        continue;
+      }
       const bool is_input = operand->kind == Operand::Kind::kInput;
       CLGPU_CHECK(is_input || operand->kind == Operand::Kind::kOutput);
       step.buffers.push_back(

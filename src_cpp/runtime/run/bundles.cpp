@@ -1,6 +1,7 @@
 #include "runtime/run/bundles.hpp"
 
 #include <algorithm>
+#include <map>
 
 #include "base/index.hpp"
 #include "runtime/run/programs.hpp"
@@ -9,18 +10,22 @@
 namespace clgpu::runtime {
 
 Bundles::Bundles(cl::Context& context, const plan::Plan& plan,
-                 const std::vector<std::size_t>& local_bytes)
-    : context_(context), plan_(plan) {
+                 const std::vector<std::size_t>& local_bytes, store::Store& store)
+    : context_(context), plan_(plan), addresses_(context, store) {
   for (plan::Bundle& bundle :
-       plan::find_bundles(plan, local_bytes, uz(context.device().info.local_bytes)))
+       plan::find_bundles(plan, local_bytes, uz(context.device().info.local_bytes),
+                          addresses_.work()))
     bundles_.push_back({std::move(bundle), {}, {}});
 }
 
 BundlesTaken Bundles::taken() const {
   BundlesTaken taken;
-  taken.kernels = static_cast<int>(bundles_.size());
-  for (const Bound& bound : bundles_)
-    taken.launches += static_cast<int>(bound.bundle.kernel.members.size());
+  for (const Bound& bound : bundles_) {
+    const std::size_t members = bound.bundle.kernel.members.size();
+    if (members == 1) continue;  // for its arguments alone
+    ++taken.kernels;
+    taken.launches += static_cast<int>(members);
+  }
   return taken;
 }
 
@@ -38,8 +43,44 @@ void Bundles::build(store::Store& store, cl::Context::Programs& programs) {
 }
 
 void Bundles::set_buffers(const std::function<cl::cl_mem(int buffer)>& memory) {
-  for (const Bound& bound : bundles_)
-    runtime::set_buffers(context_, bound.kernel, plan_, bound.bundle.buffers, memory, "a bundle");
+  for (const Bound& bound : bundles_) {
+    const std::vector<bool>& by_address = bound.bundle.kernel.by_address;
+    const auto object = [&](int buffer) {
+      const auto& all = bound.bundle.buffers;
+      const auto at = std::find(all.begin(), all.end(), buffer) - all.begin();
+      return !by_address.empty() && by_address[uz(at)] ? nullptr : memory(buffer);
+    };
+    runtime::set_buffers(context_, bound.kernel, plan_, bound.bundle.buffers, object, "a bundle");
+  }
+  if (addresses_.work()) set_addresses(memory);
+}
+
+void Bundles::set_addresses(const std::function<cl::cl_mem(int buffer)>& memory) {
+  const auto for_all = [&](const auto& use) {
+    for (const Bound& bound : bundles_) {
+      for (std::size_t i = 0; i < bound.bundle.buffers.size(); ++i) {
+        if (bound.bundle.kernel.by_address[i]) use(bound, i, bound.bundle.buffers[i]);
+      }
+    }
+  };
+  std::map<int, std::size_t> places;  // by buffer, in `objects`
+  std::vector<cl::cl_mem> objects;
+  for_all([&](const Bound&, std::size_t, int buffer) {
+    if (places.count(buffer) > 0) return;
+    const cl::cl_mem object = memory(buffer);
+    if (object == nullptr) return;
+    places[buffer] = objects.size();
+    objects.push_back(object);
+  });
+  const std::vector<cl::cl_ulong> addresses = addresses_.of(objects);
+  for_all([&](const Bound& bound, std::size_t i, int buffer) {
+    const auto place = places.find(buffer);
+    if (place == places.end()) return;
+    const cl::cl_ulong address = addresses[place->second];
+    cl::check(context_.api().clSetKernelArg(bound.kernel.get(), static_cast<cl::cl_uint>(i),
+                                            sizeof address, &address),
+              "clSetKernelArg", "the address of '" + plan_.buffers[uz(buffer)].name + "'");
+  });
 }
 
 void Bundles::try_all(store::Store& store, const cl::QueueHandle& queue) const {

@@ -8,6 +8,7 @@
 
 #include "cl/context.hpp"
 #include "plan/bundles.hpp"
+#include "runtime/run/addresses.hpp"
 
 namespace clgpu::runtime {
 
@@ -19,9 +20,10 @@ struct BundlesTaken {
 
 class Bundles {
  public:
-  /// `local_bytes`: as plan::find_bundles. `plan` must outlive it.
-  Bundles(cl::Context& context, const plan::Plan& plan,
-          const std::vector<std::size_t>& local_bytes);
+  /// `local_bytes`: as plan::find_bundles. `plan` must outlive it. Throws cl::BuildError and
+  /// cl::OpenCLError.
+  Bundles(cl::Context& context, const plan::Plan& plan, const std::vector<std::size_t>& local_bytes,
+          store::Store& store);
 
   bool empty() const { return bundles_.empty(); }
   BundlesTaken taken() const;
@@ -48,8 +50,11 @@ class Bundles {
     cl::KernelHandle kernel;
     std::optional<cl::FirstLaunch> first_launch;
   };
+  void set_addresses(const std::function<cl::cl_mem(int buffer)>& memory);
+
   cl::Context& context_;
   const plan::Plan& plan_;
+  Addresses addresses_;
   std::vector<Bound> bundles_;  // by first step
 };
 

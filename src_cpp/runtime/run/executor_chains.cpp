@@ -94,9 +94,9 @@ BundlesTaken Executor::bundles() const {
 
 // A failure leaves the executor with its launches.
 void Executor::make_bundles(bool may_run) {
-  auto bundles = std::make_unique<Bundles>(*context_, plan_, local_bytes());
-  if (bundles->empty()) return;
   try {
+    auto bundles = std::make_unique<Bundles>(*context_, plan_, local_bytes(), *store_);
+    if (bundles->empty()) return;
     bundles->build(*store_, programs_);
     bundles_ = std::move(bundles);
     stale_ = true;
