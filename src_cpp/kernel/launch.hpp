@@ -57,6 +57,8 @@ struct Launch {
   bool runs_graphs = false;
   /// An element type is one of kernels/common/more_types.cl, which then stands before the file.
   bool has_more_types = false;
+  /// Never a stage of a chain or a member of a bundle, which do not align local memory as it needs.
+  bool is_alone = false;
 
   Launch& macro(const char* name, std::int64_t value) {
     macros.emplace_back(name, std::to_string(value));
