@@ -47,6 +47,7 @@ constexpr int kSplits[] = {1, 2, 3, 4, 6, 8, 12, 16, 24};
 constexpr int kMostSplits = 24;
 constexpr std::size_t kMostCandidates = 6;
 constexpr std::int64_t kSmallResult = 256 << 10;  // bytes; see plan/bundles.cpp
+constexpr std::int64_t kManyProducts = 1 << 27;   // multiply-adds of a launch of some 10 us
 
 /// Estimate of the microseconds of a launch with `groups` work-groups of `steps` steps, within
 /// about an eighth: a model of latency and throughput with coefficients fitted to 10000 launches on
@@ -146,13 +147,17 @@ class Maker {
     return {};
   }
 
+  /// Whether products by four warps may pay. Such a launch is no member of a bundle, where small
+  /// results are, and no stage of a chain, where a few microseconds matter.
+  bool suits_wgmma() const {
+    const std::int64_t results = p_.pixels() * p_.group_out * p_.groups;
+    return storage_ != DType::kF32 && copy_bytes() == 16 && results * element() > kSmallResult &&
+           results * p_.depth() >= kManyProducts;
+  }
+
   /// Whether a tile suits the product at all.
   bool suits(const Tile& tile) const {
-    // A program for products by four warps is no part of a bundle, so small results have none:
-    // their launches may be members.
-    const std::int64_t result = p_.pixels() * p_.group_out * p_.groups * element();
-    if (tile.wgmma && (storage_ == DType::kF32 || copy_bytes() < 16 || result <= kSmallResult))
-      return false;
+    if (tile.wgmma && !suits_wgmma()) return false;
     // With small copies, work-items have too many of them, or too few rows in common.
     if (copy_bytes() < 16 && (tile.step_bytes > 64 || tile.tm > 64)) return false;
     const std::int64_t packed =
