@@ -36,7 +36,7 @@ constexpr Tile kTiles[] = {
     {"32x32", 32, 32, 2, 2, 1, 128, 4, 0.98},
     {"32x32_deep", 32, 32, 2, 1, 2, 128, 6, 0.99},
     {"128x256_wgmma", 128, 256, 8, 1, 1, 128, 4, 0.61, true},
-    {"128x128_wgmma", 128, 128, 8, 1, 1, 128, 3, 0.88, true},
+    {"128x128_wgmma", 128, 128, 8, 1, 1, 128, 3, 0.8, true},
     {"128x64_wgmma", 128, 64, 8, 1, 1, 128, 3, 1.04, true},
     {"64x128_wgmma", 64, 128, 4, 1, 1, 128, 3, 0.92, true},
     {"64x128_wgmma_flat", 64, 128, 4, 1, 1, 64, 4, 1.07, true},
@@ -47,7 +47,9 @@ constexpr int kSplits[] = {1, 2, 3, 4, 6, 8, 12, 16, 24};
 constexpr int kMostSplits = 24;
 constexpr std::size_t kMostCandidates = 6;
 constexpr std::int64_t kSmallResult = 256 << 10;  // bytes; see plan/bundles.cpp
-constexpr std::int64_t kManyProducts = 1 << 27;   // multiply-adds of a launch of some 10 us
+constexpr int kUnitBytes = 227 * 1024;            // local memory of a compute unit
+constexpr std::int64_t kStepsAlone = 16;
+constexpr std::int64_t kManyProducts = 1 << 27;  // multiply-adds of a launch of some 10 us
 
 /// Estimate of the microseconds of a launch with `groups` work-groups of `steps` steps, within
 /// about an eighth: a model of latency and throughput with coefficients fitted to 10000 launches on
@@ -59,7 +61,7 @@ double microseconds(const Tile& tile, double groups, double steps, int splits, i
   // Work-groups that fit a compute unit, by local memory, work-items and registers.
   const double by_registers =
       65536 / (tile.wgmma ? tile.items() * 45 + area : tile.items() * 40 + area * 1.5);
-  const double resident = std::max(1.0, std::min({227.0 * 1024 / (tile.local_bytes() + 1024),
+  const double resident = std::max(1.0, std::min({1.0 * kUnitBytes / (tile.local_bytes() + 1024),
                                                   2048.0 / tile.items(), by_registers}));
   const double share = groups / compute_units;
   double latency = 0, throughput = 0;
@@ -74,7 +76,9 @@ double microseconds(const Tile& tile, double groups, double steps, int splits, i
         tile.slowness * share * (1.43e-4 * area + steps * (0.36 * area + 9.9 * rim) * bytes * 1e-6);
   }
   const double work = std::max(latency, throughput) + 0.15 * std::min(latency, throughput);
-  const double sharing = splits > 1 ? 1.9 + 4.8e-5 * splits * area : 0;
+  // Large tiles write and read their sums at 5 TB/s.
+  const double moved = tile.wgmma ? 8 * groups * area / 5e6 : 4.8e-5 * splits * area;
+  const double sharing = splits > 1 ? 1.9 + moved : 0;
   return 3.1 + work + sharing;
 }
 
@@ -158,6 +162,8 @@ class Maker {
   /// Whether a tile suits the product at all.
   bool suits(const Tile& tile) const {
     if (tile.wgmma && !suits_wgmma()) return false;
+    // Where a work-group takes a compute unit alone, nothing multiplies while it stores.
+    if (tile.local_bytes() > kUnitBytes / 2 && steps(tile) < kStepsAlone) return false;
     // With small copies, work-items have too many of them, or too few rows in common.
     if (copy_bytes() < 16 && (tile.step_bytes > 64 || tile.tm > 64)) return false;
     const std::int64_t packed =
