@@ -32,6 +32,9 @@ class Abilities:
     mma_s8: bool
     """Tensor cores multiply int8."""
 
+    wgmma: bool
+    """Four warps together multiply halves and int8 on tensor cores (NVIDIA Hopper)."""
+
     dot8: str
     """The instruction for a sum of four products of int8: ``"khronos"``, ``"arm"`` (extensions of
     OpenCL C), ``"nvidia"`` (dp4a) or ``"none"``."""

@@ -45,7 +45,8 @@ def profile_of(name: str, limits: profiles.Profile) -> Profile:
     # The results of a probe: they compute in half if they list the extension.
     probe = {
         "half_arithmetic": "cl_khr_fp16" in limits.extensions.split(),
-        "mma_f16": False, "mma_tf32": False, "mma_s8": False, "dot8": "none",
+        "mma_f16": False, "mma_tf32": False, "mma_s8": False, "wgmma": False,
+        "dot8": "none",
     }  # fmt: skip
     kernels = {
         (kernel, "*"): KernelFacts(limits.work_group_of(kernel), 0) for kernel in _kernel_names()

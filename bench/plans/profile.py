@@ -58,7 +58,7 @@ _OPTIONAL = (  # some drivers do not answer these
     "CL_DEVICE_IMAGE_MAX_BUFFER_SIZE", "CL_DEVICE_PREFERRED_WORK_GROUP_SIZE_MULTIPLE",
     "CL_DEVICE_WARP_SIZE_NV", "CL_DEVICE_WAVEFRONT_WIDTH_AMD",
 )  # fmt: skip
-_PROBED = ("half_arithmetic", "mma_f16", "mma_tf32", "mma_s8", "dot8")
+_PROBED = ("half_arithmetic", "mma_f16", "mma_tf32", "mma_s8", "wgmma", "dot8")
 DOT8 = ("none", "khronos", "arm", "nvidia")  # by the number of src_cpp/base/device_info.hpp
 _STANDARD = "-cl-std=CL1.2"
 
@@ -94,7 +94,8 @@ class Profile:
     platform, device
         Answers by the questions' names; questions that the driver refuses are missing.
     probe
-        ``half_arithmetic``, ``mma_f16``, ``mma_tf32``, ``mma_s8`` and ``dot8``.
+        ``half_arithmetic``, ``mma_f16``, ``mma_tf32``, ``mma_s8``,
+        ``wgmma`` and ``dot8``.
     kernels
         Facts by name and build options.
     sources

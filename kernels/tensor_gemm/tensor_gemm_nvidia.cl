@@ -5,7 +5,8 @@
 // Shapes    src: groups times [n, in_h, in_w, in_c], `src_group` elements apart (channels of one image, or
 //           separate images); bias: [out_c]; dst, residual: groups times [pixels, out_c], `dst_group`
 //           elements apart, pixels = n * out_h * out_w; bias is also read at group * dst_group
-//           packed: as pack_nvidia.cl writes it; steps = ceil(filter_h * filter_w * group_in / TK)
+//           packed: as pack_nvidia.cl or, if WGMMA, pack_rows_nvidia.cl writes it; steps =
+//           ceil(filter_h * filter_w * group_in / TK)
 //           ..._mul, ..._shift: quotients by out_w, out_h and filter_w, see QUOTIENT
 //           with FILL: outside: four bytes, each the value outside of the image
 //           with SPLIT: sums: [tiles, splits, TM * TN] SUM_T in the order of the items' registers;
@@ -13,8 +14,8 @@
 // Launch    one work-group of WARPS_M * WARPS_N * WARPS_K * 32 per tile of TM pixels x TN channels and
 //           split: global = (ceil(pixels / TM) * panels * items, 1, groups * splits),
 //           local = (items, 1, 1)
-// Macros    TM, TN            tile: pixels (32..128) and output channels (16..128) of a work-group
-//           WARPS_M, WARPS_N  1..4  warps along TM and TN, each with whole blocks of 16 pixels x 16 channels
+// Macros    TM, TN            tile: pixels (32..128) and output channels (16..256) of a work-group
+//           WARPS_M, WARPS_N  1..8  warps along TM and TN, each with whole blocks of 16 pixels x 16 channels
 //           WARPS_K           1..4  warps that share the depth of a step, each with an even number
 //                             of parts of 32 bytes
 //           STEP_BYTES        64|128   bytes of depth of a step, TK = STEP_BYTES / size of an element
@@ -24,7 +25,9 @@
 //           SPLIT             0|1      1: several work-groups share the depth of a tile; the last one stores it
 //           WIDE              0|1      1: group_out, out_c, dst_group and the start of each pixel of
 //                                    dst are multiples of 8
-//           MMA_TYPE          0..2     0: src is half, 1: float, 2: char; packed is of the same type
+//           MMA_TYPE          0..4     0, 3: src is half, 1: float, 2, 4: char; packed is of the same type.
+//                                    3, 4: products by four warps, which have 64 pixels (WGMMA): WARPS_M is
+//                                    TM / 16, WARPS_K is 1, TN / WARPS_N is 32, 64, 128 or 256, COPY is not 1
 //           FILL              0|1      1: values outside of the image are `outside`, not zero
 //           REFLECT  0|1  values outside of the image: 0 zero, 1 mirrored; see common/border.cl
 //           DST_T     float|half|char  element type of dst; and those of common/epilogue.cl
@@ -34,9 +37,16 @@
 #include "common/epilogue.cl"
 #include "common/local.cl"
 #include "common/mma.cl"
+#include "common/swizzle.cl"
 #include "common/types.cl"
+#define WGMMA (MMA_TYPE >= 3)
+#define WGMMA_N (TN / WARPS_N)
+// Whether the products of a step go on while the next one is awaited: where one work-group takes a whole
+// compute unit, none computes meanwhile. Copies then begin a step later.
+#define BEHIND (WGMMA_N == 256)
+#include "common/wgmma.cl"
 
-#if MMA_TYPE == 2
+#if MMA_TYPE == 2 || MMA_TYPE == 4
 #define SRC_T char
 #elif MMA_TYPE == 1
 #define SRC_T float
@@ -54,10 +64,15 @@
 #define BLOCKS 4
 #endif
 #define PARTS (STEP_BYTES / 32 / WARPS_K)  // of a step, multiplied at once; even
-#if PARTS % 2 != 0
+#if !WGMMA && PARTS % 2 != 0
 #error "STEP_BYTES and WARPS_K make an odd number of parts"
 #endif
 #define STAGE ((TM + TN) * STEP_BYTES)
+#if WGMMA
+#define AHEAD (STAGES - 1 - BEHIND)  // steps that are copied ahead
+#else
+#define AHEAD (STAGES - 1)
+#endif
 #if COPY == 1
 #define PIECE 4  // bytes that an item copies at once
 #else
@@ -68,12 +83,6 @@
 #define ROWS (TM * COLUMNS / ITEMS)   // pixels whose rows an item copies
 #define APART (ITEMS / COLUMNS)       // their distance, a multiple of 8
 
-// Swizzle: pieces of 16 bytes are permuted within a row so that one piece of 8 rows covers all banks.
-#if STEP_BYTES == 64
-#define SWIZZLE(row) (((row) >> 1) & 3)
-#else
-#define SWIZZLE(row) ((row) & 7)
-#endif
 #define FROM_CORNER \
   (!REFLECT)  // taps have a fixed distance from the first one: `from` is that pixel, else the image
 #if FILL
@@ -184,7 +193,11 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void tensor_gemm(
     int stride_h, int stride_w, int dilation_h, int dilation_w, int top, int left, int w_mul,
     int w_shift, int h_mul, int h_shift, int filter_mul, int filter_shift) {
   // Stages: TM rows of src, then TN * STEP_BYTES bytes of packed.
+#if WGMMA
+  __local uint4 tile[STAGES * STAGE / 16] __attribute__((aligned(1024)));
+#else
   LOCAL_LINES(uint4, tile, STAGES * STAGE / 16);
+#endif
 
   const int item = get_local_id(0);
   const int lane = item % 32, warp = item / 32;
@@ -207,7 +220,7 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void tensor_gemm(
 
   // Needs no arithmetic, so it starts before everything else.
 #pragma unroll
-  for (int s = 0; s < STAGES - 1; ++s) {
+  for (int s = 0; s < AHEAD; ++s) {
     if (s < count) COPY_RIGHT(s, s);
   }
 
@@ -239,10 +252,12 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void tensor_gemm(
   }
   const int step_taps = TK / group_in, step_i = TK - step_taps * group_in;
 
+#if !WGMMA
   // Positions of this lane's operands in a stage.
   const int row = warp_m * (TM / WARPS_M) + lane % 16;
   const uint left_at = base + row * STEP_BYTES + ((lane / 16) ^ SWIZZLE(row)) * 16;
   const int right_at = (TM * STEP_BYTES + warp_n * (NB / 2) * 512) / 16 + lane;
+#endif
 
   MMA_SUM4_T sum[MB][NB];
 #pragma unroll
@@ -251,6 +266,38 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void tensor_gemm(
     for (int n = 0; n < NB; ++n) sum[m][n] = (MMA_SUM4_T)(0);
   }
 
+#if WGMMA
+  int fill = 0, use = 0;  // stages
+#pragma unroll
+  for (int s = 0; s < AHEAD; ++s) {
+    if (s < count) COPY_LEFT();
+    COPIES_COMMIT();
+  }
+  // Operands of this warp and its three neighbours.
+  const ulong left_rows = WGMMA_OPERAND(base + warp_m / 4 * (64 * STEP_BYTES));
+  const ulong right_rows = WGMMA_OPERAND(base + (TM + warp_n * WGMMA_N) * STEP_BYTES);
+  for (int step = 0; step < count; ++step) {
+    COPIES_WAIT(AHEAD - 1);
+    WGMMA_SHOW();
+    if (!BEHIND) WGMMA_WAIT(0);
+    barrier(CLK_LOCAL_MEM_FENCE);  // this stage has arrived, the one to be filled is free
+    WGMMA_FENCE();
+#pragma unroll
+    for (int part = 0; part < PARTS; ++part) {
+      const int at = use * (STAGE / 16) + part * 2;
+      WGMMA_ADD(sum[0], left_rows + at, right_rows + at);
+    }
+    WGMMA_COMMIT();
+    if (BEHIND) WGMMA_WAIT(1);
+    use = use + 1 == STAGES ? 0 : use + 1;
+    if (step + AHEAD < count) {
+      COPY_RIGHT(step + AHEAD, fill);
+      COPY_LEFT();
+    }
+    COPIES_COMMIT();
+  }
+  WGMMA_WAIT(0);
+#else
   int fill = 0, use = 0;  // stages
 #pragma unroll
   for (int s = 0; s < STAGES - 1; ++s) {
@@ -290,6 +337,7 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void tensor_gemm(
       }
     }
   }
+#endif
 
 #if WARPS_K > 1
   // The first of the warps that share the depth adds the sums of the others.

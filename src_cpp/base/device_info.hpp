@@ -42,6 +42,7 @@ struct DeviceInfo {
   bool mma_f16 = false;          ///< kernels/common/mma.cl works with half operands
   bool mma_tf32 = false;         ///< ... and with TF32 operands
   bool mma_s8 = false;           ///< ... and with int8 operands
+  bool wgmma = false;            ///< kernels/common/wgmma.cl works, with half and int8 operands
   Dot8 dot8 = Dot8::kNone;
 
   /// Whether the driver lists an extension of this name.

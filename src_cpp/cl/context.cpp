@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/sha256.hpp"
+#include "base/sm_90a.hpp"
 #include "cl/compile_process.hpp"
 #include "cl/extensions.hpp"
 
@@ -438,6 +439,12 @@ std::shared_ptr<Context::Program> Context::program(const std::string& key,
   return program;
 }
 
+namespace {
+bool is_for_sm_90a(const ProgramSource& source) {
+  return source.options.find(kSm90aFlag) != source.options.npos;
+}
+}  // namespace
+
 // Lets a child process build it first, if the options or the driver require that, and makes the
 // program of the child's binary. Leaves it empty where there is none: this process may compile it.
 void Context::build_apart(Program& program, const std::string& key, const ProgramSource& source,
@@ -446,7 +453,7 @@ void Context::build_apart(Program& program, const std::string& key, const Progra
   const IsolateBuilds when = options_.isolate_builds;
   if (when == IsolateBuilds::kOff ||
       (when == IsolateBuilds::kAuto && !has_untested_compiler(device_.info)) ||
-      shared_->built_apart.count(key) != 0)
+      shared_->built_apart.count(key) != 0 || is_for_sm_90a(source))
     return;
   const auto leave_out = [&] {
     throw store::LeftOut("a child process ended twice, the last time " + shared_->ended[key] +
@@ -572,6 +579,19 @@ void Context::compile(Program& program, const ProgramSource& source) {
   }
   ++counters().objects_created;
   ++counters().programs_built;
+  // A driver without binaries does not run such programs: the probe gets wrong numbers.
+  constexpr cl_int kBuildProgramFailure = -11;
+  if (const std::string bytes = is_for_sm_90a(source) ? binary(made.get()) : ""; !bytes.empty()) {
+    const std::string ptx = sm_90a_of(bytes);
+    code = ptx.empty()
+               ? kBuildProgramFailure
+               : make_of_binary(program, source.options,
+                                reinterpret_cast<const unsigned char*>(ptx.data()), ptx.size());
+    if (code != CL_SUCCESS)
+      throw BuildError(source.file, source.options, code, "its PTX is not taken for sm_90a");
+    program.is_loaded = false;
+    return;
+  }
   program.handle = std::move(made);
 }
 

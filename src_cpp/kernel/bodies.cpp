@@ -188,7 +188,7 @@ std::string literal(const Arg& arg) {
 bool may_be_member(const Launch& launch) {
   std::size_t items = 1;
   for (const std::size_t along : launch.global) items *= along;
-  return items <= INT32_MAX / 2 && !has_cooperating_helper(launch.file) &&
+  return items <= INT32_MAX / 2 && !launch.is_alone && !has_cooperating_helper(launch.file) &&
          std::all_of(launch.args.begin(), launch.args.end(), [](const Arg& arg) {
            const auto* operand = std::get_if<Operand>(&arg);
            return !std::holds_alternative<LocalMemory>(arg) &&

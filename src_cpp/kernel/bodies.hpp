@@ -18,7 +18,8 @@ struct Member {
 };
 
 /// Whether a launch can be computed by another kernel at all: its arguments are buffers and
-/// numbers, and only the kernel itself asks for its work-item and waits at barriers.
+/// numbers, only the kernel itself asks for its work-item and waits at barriers, and it is not
+/// alone.
 bool may_be_member(const Launch& launch);
 
 /// Whether a function of a file, other than its kernels, asks for its work-item or waits at a

@@ -61,6 +61,8 @@ struct Launch {
   /// of kernels/common/stored_types.cl, which then stands before the file. The first arguments are
   /// the scale and the zero point of the integers.
   bool converts_result = false, converts_input = false;
+  /// Never a stage of a chain or a member of a bundle, which do not align local memory as it needs.
+  bool is_alone = false;
 
   Launch& macro(const char* name, std::int64_t value) {
     macros.emplace_back(name, std::to_string(value));

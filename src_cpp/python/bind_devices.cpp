@@ -115,6 +115,7 @@ py::dict probe_device(const std::string& device) {
   facts["mma_f16"] = probed.info.mma_f16;
   facts["mma_tf32"] = probed.info.mma_tf32;
   facts["mma_s8"] = probed.info.mma_s8;
+  facts["wgmma"] = probed.info.wgmma;
   facts["dot8"] = name_of(probed.info.dot8);
   facts["notes"] = probed.notes;
   return facts;

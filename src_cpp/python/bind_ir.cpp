@@ -132,6 +132,7 @@ const Choices<Set>& settings() {
       {"mma_f16", sets(&DeviceInfo::mma_f16)},
       {"mma_tf32", sets(&DeviceInfo::mma_tf32)},
       {"mma_s8", sets(&DeviceInfo::mma_s8)},
+      {"wgmma", sets(&DeviceInfo::wgmma)},
   };
   return list;
 }

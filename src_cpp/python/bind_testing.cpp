@@ -6,6 +6,7 @@
 
 #include "base/half.hpp"
 #include "base/refusal.hpp"
+#include "base/sm_90a.hpp"
 #include "cl/context.hpp"
 #include "cl/libraries.hpp"
 #include "passes/small_tensors.hpp"
@@ -94,13 +95,14 @@ py::list kernel_facts() {
 }
 
 void pretend_probe(const std::string& device, bool half_arithmetic, bool mma_f16, bool mma_tf32,
-                   bool mma_s8, int dot8) {
+                   bool mma_s8, int dot8, bool wgmma) {
   const cl::Device& found = cl::find_device(device);
   runtime::ProbedDevice facts{found.info, {}};
   facts.info.half_arithmetic = half_arithmetic;
   facts.info.mma_f16 = mma_f16;
   facts.info.mma_tf32 = mma_tf32;
   facts.info.mma_s8 = mma_s8;
+  facts.info.wgmma = wgmma;
   facts.info.dot8 = static_cast<Dot8>(dot8);
   runtime::pretend_probe(found, facts);
 }
@@ -134,10 +136,13 @@ void bind_testing(py::module_& module) {
       py::arg("device"), "Ends what pretend_probe has begun.");
   module.def("pretend_probe", &pretend_probe, py::arg("device"), py::kw_only(),
              py::arg("half_arithmetic"), py::arg("mma_f16"), py::arg("mma_tf32"), py::arg("mma_s8"),
-             py::arg("dot8"), "Sets the results of a device's probes from now on.");
+             py::arg("dot8"), py::arg("wgmma") = false,
+             "Sets the results of a device's probes from now on.");
   module.def("try_addresses", &runtime::Addresses::try_on_all, py::arg("on_all"),
              "Whether kernels of bundles get buffers by their addresses on all devices where that "
              "works, not only on NVIDIA's; in delegates made from now on.");
+  module.def("sm_90a_of", &sm_90a_of, py::arg("ptx"),
+             "PTX of a program for sm_90 as PTX for sm_90a; empty if it is no such PTX.");
   module.def("set_chain_patience", &runtime::set_chain_patience, py::arg("looks"),
              "How often a work-group of a chain looks for the others before it gives up, in chains "
              "built from now on.");

@@ -11,6 +11,7 @@ from tests.python import models
 from tests.runtimes import make_interpreter, run_interpreter, run_reference
 
 MMA = "device/mma_nvidia.cl"
+WGMMA = "device/wgmma_nvidia.cl"
 DOT8 = "device/dot8.cl"
 
 
@@ -74,6 +75,35 @@ def test_wrong_number_turns_the_path_off_with_a_note(device, runtime, override):
     make_interpreter(runtime, models.chain((2, 11), ("TANH",)), [delegate])
     notes = [note for note in delegate.explain().notes if "wrong numbers" in note]
     assert len(notes) == 3
+
+
+def test_wrong_product_by_four_warps_is_not_used(device):
+    if not _core.probe_device(str(device))["wgmma"]:
+        pytest.skip("only NVIDIA's Hopper has products by four warps")
+    text = _core.kernel_sources()[WGMMA]
+    assert "dst[at + n * 8] = sum[n].s0;" in text
+    wrong = text.replace("dst[at + n * 8] = sum[n].s0;", "dst[at + n * 8] = sum[n].s1;")
+    _core.override_kernel_source(WGMMA, wrong)
+    try:
+        facts = _core.probe_device(str(device))
+    finally:
+        _core.override_kernel_source(WGMMA, None)
+    assert facts["mma_f16"]
+    assert not facts["wgmma"]
+    assert "wrong numbers" in facts["notes"][0]
+
+
+def test_comments_of_ptx_for_sm_90_become_instructions_for_sm_90a():
+    head = ".version 9.0\n.target sm_90, texmode_independent\n.address_size 64\n"
+    body = "// begin inline asm\n//sm_90a wgmma.fence.sync.aligned;\n// end inline asm\n"
+    made = _core.sm_90a_of(head + body)
+    assert made.splitlines()[1] == ".target sm_90a, texmode_independent"
+    assert made.splitlines()[3:] == [
+        "// begin inline asm", "wgmma.fence.sync.aligned;", "// end inline asm",
+    ]  # fmt: skip
+    assert _core.sm_90a_of(made) == "", "nothing is left to change"
+    assert _core.sm_90a_of(body) == "", "no target"
+    assert _core.sm_90a_of("\x7fELF") == ""
 
 
 def test_tf32_is_fp32_where_there_is_no_tf32(device, runtime, override):

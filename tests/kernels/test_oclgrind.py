@@ -34,9 +34,11 @@ EXEMPT = {
     "fully_connected_warps": "inline PTX for NVIDIA's tensor cores",
     "fully_connected_pack_warps": "packs for fully_connected_warps only",
     "device_mma": "inline PTX for NVIDIA's tensor cores",
+    "device_wgmma": "inline PTX for NVIDIA's tensor cores",
     "separable_conv2d_fused_s8": "inline PTX for NVIDIA's tensor cores",
     "tensor_gemm": "inline PTX for NVIDIA's tensor cores",
     "tensor_gemm_pack": "packs for tensor_gemm only",
+    "tensor_gemm_pack_rows": "packs for tensor_gemm only",
     "conv2d_sum_splits": "depths that are worth splitting are too large; other devices run it",
     "device_mma_peak": "inline PTX for NVIDIA's tensor cores",
 }

@@ -5,51 +5,81 @@
 #include <string>
 #include <utility>
 
+#include "base/sm_90a.hpp"
 #include "ops/products/channels.hpp"
 
 namespace clgpu::ops {
 namespace {
 
 /// Macros of the kernel, see its head; and by which measured factor it is slower than others of its
-/// size.
+/// size. Tiles of products by four warps take more local memory than the driver reports; the probe
+/// of DeviceInfo::wgmma has found that it is there.
 struct Tile {
   const char* name;
   int tm, tn, warps_m, warps_n, warps_k, step_bytes, stages;
   double slowness;
+  bool wgmma = false;  ///< products by four warps, kernels/common/wgmma.cl
   int items() const { return warps_m * warps_n * warps_k * 32; }
   int local_bytes() const { return (tm + tn) * step_bytes * stages; }
 };
 
 constexpr Tile kTiles[] = {
-    {"128x128", 128, 128, 2, 4, 1, 64, 3, 1.08},   {"128x64", 128, 64, 4, 1, 1, 64, 4, 0.82},
-    {"64x128", 64, 128, 2, 2, 1, 64, 4, 0.81},     {"64x64", 64, 64, 2, 2, 1, 128, 3, 0.76},
-    {"64x64_flat", 64, 64, 2, 2, 1, 64, 4, 0.93},  {"64x32_deep", 64, 32, 2, 1, 2, 128, 4, 0.9},
-    {"64x32_flat", 64, 32, 4, 1, 1, 64, 4, 1.01},  {"32x64", 32, 64, 2, 2, 1, 128, 4, 0.88},
-    {"32x64_flat", 32, 64, 2, 2, 1, 64, 4, 1.01},  {"32x32", 32, 32, 2, 2, 1, 128, 4, 0.98},
+    {"128x128", 128, 128, 2, 4, 1, 64, 3, 1.08},
+    {"128x64", 128, 64, 4, 1, 1, 64, 4, 0.82},
+    {"64x128", 64, 128, 2, 2, 1, 64, 4, 0.81},
+    {"64x64", 64, 64, 2, 2, 1, 128, 3, 0.76},
+    {"64x64_flat", 64, 64, 2, 2, 1, 64, 4, 0.93},
+    {"64x32_deep", 64, 32, 2, 1, 2, 128, 4, 0.9},
+    {"64x32_flat", 64, 32, 4, 1, 1, 64, 4, 1.01},
+    {"32x64", 32, 64, 2, 2, 1, 128, 4, 0.88},
+    {"32x64_flat", 32, 64, 2, 2, 1, 64, 4, 1.01},
+    {"32x32", 32, 32, 2, 2, 1, 128, 4, 0.98},
     {"32x32_deep", 32, 32, 2, 1, 2, 128, 6, 0.99},
+    {"128x256_wgmma", 128, 256, 8, 1, 1, 128, 4, 0.61, true},
+    {"128x128_wgmma", 128, 128, 8, 1, 1, 128, 3, 0.8, true},
+    {"128x64_wgmma", 128, 64, 8, 1, 1, 128, 3, 1.04, true},
+    {"64x128_wgmma", 64, 128, 4, 1, 1, 128, 3, 0.92, true},
+    {"64x128_wgmma_flat", 64, 128, 4, 1, 1, 64, 4, 1.07, true},
+    {"64x64_wgmma", 64, 64, 4, 1, 1, 128, 4, 1.0, true},
+    {"64x32_wgmma", 64, 32, 4, 1, 1, 128, 4, 1.08, true},
 };
 constexpr int kSplits[] = {1, 2, 3, 4, 6, 8, 12, 16, 24};
 constexpr int kMostSplits = 24;
 constexpr std::size_t kMostCandidates = 6;
+constexpr std::int64_t kSmallResult = 256 << 10;  // bytes; see plan/bundles.cpp
+constexpr int kUnitBytes = 227 * 1024;            // local memory of a compute unit
+constexpr std::int64_t kStepsAlone = 16;
+constexpr std::int64_t kManyProducts = 1 << 27;  // multiply-adds of a launch of some 10 us
 
 /// Estimate of the microseconds of a launch with `groups` work-groups of `steps` steps, within
 /// about an eighth: a model of latency and throughput with coefficients fitted to 10000 launches on
-/// an H200. It ranks tiles; on another device the ranks are a guess.
+/// an H200; those of products by four warps to 200 launches with halves. It ranks tiles; on another
+/// device the ranks are a guess.
 double microseconds(const Tile& tile, double groups, double steps, int splits, int compute_units) {
   const double area = static_cast<double>(tile.tm) * tile.tn, rim = tile.tm + tile.tn;
   const double bytes = tile.step_bytes;
   // Work-groups that fit a compute unit, by local memory, work-items and registers.
-  const double by_registers = 65536 / (tile.items() * 40 + area * 1.5);
-  const double resident = std::max(1.0, std::min({227.0 * 1024 / (tile.local_bytes() + 1024),
+  const double by_registers =
+      65536 / (tile.wgmma ? tile.items() * 45 + area : tile.items() * 40 + area * 1.5);
+  const double resident = std::max(1.0, std::min({1.0 * kUnitBytes / (tile.local_bytes() + 1024),
                                                   2048.0 / tile.items(), by_registers}));
   const double share = groups / compute_units;
-  const double latency =
-      std::ceil(share / resident) * (0.05 + steps * (0.042 * bytes / 64 + 0.51e-6 * area * bytes));
-  const double throughput =
-      share * (1.43e-4 * area + steps * (0.36 * area + 9.9 * rim) * bytes * 1e-6);
+  double latency = 0, throughput = 0;
+  if (tile.wgmma) {
+    const double slow_bytes = tile.slowness * steps * bytes * 1e-6;
+    latency = std::ceil(share / std::floor(resident)) * (1.5 + slow_bytes * 0.248 * area);
+    throughput = share * (1.1e-4 * area + slow_bytes * (0.143 * area + 6.11 * rim));
+  } else {
+    latency = tile.slowness * std::ceil(share / resident) *
+              (0.05 + steps * (0.042 * bytes / 64 + 0.51e-6 * area * bytes));
+    throughput =
+        tile.slowness * share * (1.43e-4 * area + steps * (0.36 * area + 9.9 * rim) * bytes * 1e-6);
+  }
   const double work = std::max(latency, throughput) + 0.15 * std::min(latency, throughput);
-  const double sharing = splits > 1 ? 1.9 + 4.8e-5 * splits * area : 0;
-  return 3.1 + tile.slowness * work + sharing;
+  // Large tiles write and read their sums at 5 TB/s.
+  const double moved = tile.wgmma ? 8 * groups * area / 5e6 : 4.8e-5 * splits * area;
+  const double sharing = splits > 1 ? 1.9 + moved : 0;
+  return 3.1 + work + sharing;
 }
 
 /// Multiplier and shift that divide numbers below 2^31 by `divisor`; see QUOTIENT.
@@ -121,8 +151,19 @@ class Maker {
     return {};
   }
 
+  /// Whether products by four warps may pay. Such a launch is no member of a bundle, where small
+  /// results are, and no stage of a chain, where a few microseconds matter.
+  bool suits_wgmma() const {
+    const std::int64_t results = p_.pixels() * p_.group_out * p_.groups;
+    return storage_ != DType::kF32 && copy_bytes() == 16 && results * element() > kSmallResult &&
+           results * p_.depth() >= kManyProducts;
+  }
+
   /// Whether a tile suits the product at all.
   bool suits(const Tile& tile) const {
+    if (tile.wgmma && !suits_wgmma()) return false;
+    // Where a work-group takes a compute unit alone, nothing multiplies while it stores.
+    if (tile.local_bytes() > kUnitBytes / 2 && steps(tile) < kStepsAlone) return false;
     // With small copies, work-items have too many of them, or too few rows in common.
     if (copy_bytes() < 16 && (tile.step_bytes > 64 || tile.tm > 64)) return false;
     const std::int64_t packed =
@@ -137,8 +178,15 @@ class Maker {
     const std::int64_t packed =
         p_.groups * panels(tile) * steps(tile) * tile.tn * tile.step_bytes / element();
 
-    kernel::Launch pack("tensor_gemm/pack_nvidia.cl", "tensor_gemm_pack");
-    pack.macro("TN", tile.tn).macro("TK", tile.step_bytes / element()).macro("BLOCKS", blocks);
+    kernel::Launch pack =
+        tile.wgmma ? kernel::Launch("tensor_gemm/pack_rows_nvidia.cl", "tensor_gemm_pack_rows")
+                   : kernel::Launch("tensor_gemm/pack_nvidia.cl", "tensor_gemm_pack");
+    pack.macro("TN", tile.tn);
+    if (tile.wgmma) {
+      pack.macro("STEP_BYTES", tile.step_bytes);
+    } else {
+      pack.macro("TK", tile.step_bytes / element()).macro("BLOCKS", blocks);
+    }
     pack.macro("TRANSPOSED", p_.transposed ? 1 : 0);
     set_weights_type(pack, "SRC_T", node_, node_.input(p_.weights).storage);
     pack.type("DST_T", storage_);
@@ -155,7 +203,11 @@ class Maker {
     const bool wide = p_.group_out % 8 == 0 && p_.out_c % 8 == 0 && p_.dst_group % 8 == 0 &&
                       result_layout(node_).aligned(8);
     launch.macro("WIDE", wide ? 1 : 0);
-    launch.macro("MMA_TYPE", static_cast<int>(mma_of(storage_)));
+    launch.macro("MMA_TYPE", static_cast<int>(mma_of(storage_, tile.wgmma)));
+    if (tile.wgmma) {
+      launch.build_flags = kSm90aFlag;
+      launch.is_alone = true;  // its local memory is at a multiple of 1024
+    }
     launch.macro("REFLECT", p_.reflect ? 1 : 0);
     set_result_types(launch, node_, p_.bias, p_.requantization);
     launch.src(p_.src).scratch_in(0);
@@ -235,7 +287,7 @@ std::vector<kernel::Candidate> tensor_gemms(const NodeContext& node, const Devic
 
   std::vector<Ranked> ranked;
   for (const Tile& tile : kTiles) {
-    if (!maker.suits(tile)) continue;
+    if (!maker.suits(tile) || (tile.wgmma && !device.wgmma)) continue;
     const std::int64_t steps = maker.steps(tile), tiles = maker.tiles(tile);
     for (const int splits : kSplits) {
       const std::int64_t split_steps = ceil_div(steps, splits);

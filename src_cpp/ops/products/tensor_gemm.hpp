@@ -41,11 +41,14 @@ struct TensorGemm {
 };
 
 /// Operands of tensor cores; the numbers are the macro MMA_TYPE of kernels/common/mma.cl.
-enum class Mma : int { kHalf = 0, kTf32 = 1, kInt8 = 2 };
+enum class Mma : int { kHalf = 0, kTf32 = 1, kInt8 = 2, kHalfOfFour = 3, kInt8OfFour = 4 };
 
 /// Those for a tensor stored as `storage`: int8 for integers of 8 bits, half or TF32 for floats.
-inline Mma mma_of(DType storage) {
-  return storage == DType::kF32 ? Mma::kTf32 : is_float(storage) ? Mma::kHalf : Mma::kInt8;
+/// `of_four`: four warps multiply together, which is there for half and int8.
+inline Mma mma_of(DType storage, bool of_four = false) {
+  if (storage == DType::kF32) return Mma::kTf32;
+  if (is_float(storage)) return of_four ? Mma::kHalfOfFour : Mma::kHalf;
+  return of_four ? Mma::kInt8OfFour : Mma::kInt8;
 }
 
 /// Why the kernels for tensor cores, which read and write floats and halves by means of their own,

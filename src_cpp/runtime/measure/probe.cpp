@@ -9,6 +9,7 @@
 #include "base/half.hpp"
 #include "base/index.hpp"
 #include "base/sha256.hpp"
+#include "base/sm_90a.hpp"
 #include "cl/error.hpp"
 #include "kernel/dot8.hpp"
 #include "kernel/macros.hpp"
@@ -18,6 +19,7 @@ namespace clgpu::runtime {
 namespace {
 
 constexpr const char* kMmaFile = "device/mma_nvidia.cl";
+constexpr const char* kWgmmaFile = "device/wgmma_nvidia.cl";
 constexpr const char* kHalfFile = "device/half.cl";
 constexpr const char* kDot8File = "device/dot8.cl";
 constexpr const char* kChainFile = "device/chain.cl";
@@ -100,7 +102,7 @@ bool works(const std::string& what, ProbedDevice& result, F compute) {
   return false;
 }
 
-/// Operands of tensor cores: the numbers are the macro MMA_TYPE of kernels/common/mma.cl.
+/// Operands of tensor cores.
 enum class Mma : int { kHalf = 0, kTf32 = 1, kInt8 = 2 };
 
 template <class To>
@@ -108,9 +110,21 @@ Bytes bytes_as(const std::vector<float>& values) {
   return bytes_of(std::vector<To>(values.begin(), values.end()));
 }
 
-bool right_mma(cl::Context& context, store::Store& store, Mma type) {
-  constexpr int kRows = 16, kCols = 8, kRead = 13;  // rows of a that the kernel reads
-  const int depth = type == Mma::kHalf ? 16 : type == Mma::kTf32 ? 8 : 32;
+/// A small product by tensor cores: a kernel that reads kRead rows of a, and the others as zeros.
+struct MmaProbe {
+  const char *file, *entry;
+  int rows, cols, bytes, read;  ///< of a and of b, of the depth; rows of a that are read
+  std::size_t items;
+  std::array<int, 3> types;  ///< the macro MMA_TYPE for operands of Mma
+  std::string flags;
+};
+const MmaProbe kMma = {kMmaFile, "device_mma", 16, 8, 32, 13, 32, {0, 1, 2}, ""};
+const MmaProbe kWgmma = {
+    kWgmmaFile, "device_wgmma", 64, 32, 64, 51, 128, {3, -1, 4}, std::string(" ") + kSm90aFlag};
+
+bool right_mma(cl::Context& context, store::Store& store, Mma type, const MmaProbe& probe) {
+  const int kRows = probe.rows, kCols = probe.cols, kRead = probe.read;
+  const int depth = probe.bytes / (type == Mma::kHalf ? 2 : type == Mma::kTf32 ? 4 : 1);
   // Small whole numbers: every product and sum is exact.
   std::vector<float> a, b, expected;
   for (int i = 0; i < kRows * depth; ++i) a.push_back(static_cast<float>(i * 7 % 13 - 6));
@@ -130,9 +144,10 @@ bool right_mma(cl::Context& context, store::Store& store, Mma type) {
                                 : bytes_as<std::int8_t>(values);
   };
   const Bytes want = type == Mma::kInt8 ? bytes_as<std::int32_t>(expected) : bytes_of(expected);
-  return want == run(context, store, kMmaFile, "device_mma",
-                     kStandard + " -DMMA_TYPE=" + std::to_string(static_cast<int>(type)),
-                     {operand(a), operand(b)}, want.size(), kRead, 32, 32);
+  return want == run(context, store, probe.file, probe.entry,
+                     kStandard + " -DMMA_TYPE=" +
+                         std::to_string(probe.types[static_cast<std::size_t>(type)]) + probe.flags,
+                     {operand(a), operand(b)}, want.size(), kRead, probe.items, probe.items);
 }
 
 bool right_half(cl::Context& context, store::Store& store) {
@@ -213,9 +228,18 @@ bool right_chain(cl::Context& context, store::Store& store, const plan::ChainLim
 }
 
 // The capabilities that are probed, in the order of the stored digits; then the digit of dot8.
-std::array<bool*, 4> facts(ProbedDevice& device) {
+std::array<bool*, 5> facts(ProbedDevice& device) {
   DeviceInfo& info = device.info;
-  return {&info.half_arithmetic, &info.mma_f16, &info.mma_tf32, &info.mma_s8};
+  return {&info.half_arithmetic, &info.mma_f16, &info.mma_tf32, &info.mma_s8, &info.wgmma};
+}
+
+// The major number of NVIDIA's compute capability; 0 if the driver does not tell.
+cl::cl_uint compute_capability(const cl::Context& context) {
+  cl::cl_uint major = 0;
+  const cl::cl_int code =
+      context.api().clGetDeviceInfo(context.device().id, cl::CL_DEVICE_COMPUTE_CAPABILITY_MAJOR_NV,
+                                    sizeof major, &major, nullptr);
+  return code == cl::CL_SUCCESS ? major : 0;
 }
 
 ProbedDevice probe_now(cl::Context& context, store::Store& store) {
@@ -231,11 +255,18 @@ ProbedDevice probe_now(cl::Context& context, store::Store& store) {
   // Other compilers may end the process on another machine's instructions.
   if (info.is(GpuFamily::kNvidia)) {
     info.mma_f16 = works("the tensor cores' product of halves", result,
-                         [&] { return right_mma(context, store, Mma::kHalf); });
+                         [&] { return right_mma(context, store, Mma::kHalf, kMma); });
     info.mma_tf32 = works("the tensor cores' product of TF32 numbers", result,
-                          [&] { return right_mma(context, store, Mma::kTf32); });
+                          [&] { return right_mma(context, store, Mma::kTf32, kMma); });
     info.mma_s8 = works("the tensor cores' product of int8", result,
-                        [&] { return right_mma(context, store, Mma::kInt8); });
+                        [&] { return right_mma(context, store, Mma::kInt8, kMma); });
+    // Only for this generation: programs for another one build, and fail when they are launched.
+    if (info.mma_f16 && info.mma_s8 && compute_capability(context) == kSm90aCapability) {
+      info.wgmma = works("the tensor cores' product by four warps", result, [&] {
+        return right_mma(context, store, Mma::kHalf, kWgmma) &&
+               right_mma(context, store, Mma::kInt8, kWgmma);
+      });
+    }
   }
   info.dot8 = find_dot8(context, store, result);
   return result;
@@ -316,8 +347,8 @@ void stop_pretending(const cl::Device& device) {
 }
 
 ProbedDevice probe(cl::Context& context, store::Store& store) {
-  const std::string text =
-      kernel::assemble(kMmaFile) + kernel::assemble(kHalfFile) + kernel::assemble(kDot8File);
+  const std::string text = kernel::assemble(kMmaFile) + kernel::assemble(kWgmmaFile) +
+                           kernel::assemble(kHalfFile) + kernel::assemble(kDot8File);
   const std::lock_guard<std::mutex> lock(known().mutex);
   const auto& pretended = known().pretended;
   if (const auto found = pretended.find(&context.device()); found != pretended.end())

@@ -10,7 +10,7 @@
 namespace clgpu::runtime {
 
 /// The facts of a device with those of a probe filled in: half_arithmetic, mma_f16, mma_tf32,
-/// mma_s8, dot8.
+/// mma_s8, wgmma, dot8.
 struct ProbedDevice {
   DeviceInfo info;
   std::vector<std::string> notes;  ///< abilities that gave a wrong number, and are not used

@@ -1,0 +1,44 @@
+// pack_rows_nvidia.cl - weights in the order in which products by four warps (common/wgmma.cl) read them as
+//                       right operands: rows of output channels, swizzled
+//
+// Shapes    src: [groups, group_out, depth], or [groups, depth, group_out] if TRANSPOSED;
+//           dst: [groups, panels, steps, TN, TK], panels = ceil(group_out / TN), steps = ceil(depth / TK), zero
+//           past the last channel or depth; the pieces of 16 bytes of a row are permuted as SWIZZLE
+//           tells. Row r of a panel is channel r / 32 * 32 + r % 8 / 2 * 8 + r % 32 / 8 * 2 + r % 2, so that a
+//           lane has 8 neighbouring channels
+// Launch    one work-item per element of dst: global = (elements, rounded up), local = (64)
+// Macros    TN          multiple of 32  channels of a panel
+//           STEP_BYTES  64|128          bytes of a row
+//           TRANSPOSED  0|1             1: the depth is the slower axis of src
+//           SRC_T       float|half|weight8|char  element type of src
+//           DST_T       half|char       element type of dst
+// Numerics  float to half rounds to nearest even
+#include "common/swizzle.cl"
+#include "common/types.cl"
+
+#define BYTES_char 1
+#define BYTES_half 2
+#define BYTES CLGPU_CAT(BYTES_, DST_T)
+#define EACH (16 / BYTES)  // elements of a piece
+#define TK (STEP_BYTES / BYTES)
+
+__kernel void tensor_gemm_pack_rows(__global const SRC_T *src, __global DST_T *dst, int elements,
+                                    int depth, int group_out, int panels, int steps) {
+  const int i = get_global_id(0);
+  if (i >= elements) return;
+  const int row = i / TK % TN;
+  const int step = i / (TN * TK) % steps;
+  const int panel = i / (TN * TK) / steps % panels;
+  const int group = i / (TN * TK) / steps / panels;
+  const int k = step * TK + (i % TK / EACH ^ SWIZZLE(row)) * EACH + i % EACH;
+  const int channel = panel * TN + row / 32 * 32 + row % 8 / 2 * 8 + row % 32 / 8 * 2 + row % 2;
+  ARITH(SRC_T) x = 0;
+  if (channel < group_out && k < depth) {
+#if TRANSPOSED
+    x = LOAD(SRC_T, src, (group * depth + k) * group_out + channel);
+#else
+    x = LOAD(SRC_T, src, (group * group_out + channel) * depth + k);
+#endif
+  }
+  STORE(DST_T, dst, i, x);
+}
