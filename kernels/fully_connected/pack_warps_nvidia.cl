@@ -4,11 +4,11 @@
 // Shapes    src: [cols, depth], depth a multiple of 64, integers of 4 bits -8 to 7; dst: [ceil(cols / 16),
 //           depth / 64, BITS / 4, 32 lanes, 4] words, zero past the last column. A step of 64 elements
 //           makes four products j of 16; register r of lane 4 g + q has the neighbours 32 (j / 2) + 8 q +
-//           4 (j % 2) + 2 (r / 2) and the next of column g, or for odd r of that `apart` columns
-//           behind it; 16 columns are two runs of 8, and each 2 * apart neighbours make apart / 8 such
-//           pairs. A word has the registers of
-//           one product: the one register of halves; two of bytes, 128 above the integers; all four
-//           of 4 bits, 8 above the integers, register r at 4 r, its neighbour 16 bits above
+//           4 (j % 2) + 2 (r / 2) and the next of column g, with odd r of column g + apart. The 16 columns
+//           are two runs of 8; apart is a multiple of 8, and 2 * apart columns are apart / 8 such pairs. A
+//           word has the registers of one product: the one register of halves; two of bytes, 128 above
+//           the integers; all four of 4 bits, 8 above the integers, register r at 4 r, its neighbour 16
+//           bits above
 // Launch    one work-item per word of dst: global = (words, rounded up), any local
 // Macros    BITS   4|8|16     of a weight
 //           SRC_T  char|half  element type of src: half with BITS 16

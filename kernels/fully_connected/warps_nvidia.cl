@@ -132,8 +132,9 @@ uint4 left_of(uint w) {
 #define TURN_PARAMS
 #endif
 #if UPDATE == 2
-#define UPDATE_PARAMS \
-  , __global const INDEX_T *start, int axis, int most, int inner, __global const DST_T *old, int elements
+#define UPDATE_PARAMS                                                                        \
+  , __global const INDEX_T *start, int axis, int most, int inner, __global const DST_T *old, \
+      int elements
 #elif UPDATE
 #define UPDATE_PARAMS , __global const INDEX_T *start, int axis, int most, int inner
 #else

@@ -160,9 +160,11 @@ void skip_experts(ir::Graph& graph, Experts experts);
 void gather_experts(ir::Graph& graph, Experts experts);
 
 /// A normalisation by the mean square moves into the products of matrices that read its result, and
-/// a multiplication of the results of two products of the same rows into one node with them, where
-/// the device has one launch for that: NVIDIA's tensor cores, for few rows. Without `products`, as
-/// the option engines names a kernel of theirs, all stay apart. Runs after choose_storage.
+/// a multiplication of the results of two products of the same rows into one node with them; the
+/// rotation of a row, and its update of a part of a tensor, into the product that computes the row:
+/// where the device has one launch for that, NVIDIA's tensor cores, for few rows. Without
+/// `products`, as the option engines names a kernel of theirs, all stay apart. Runs after
+/// choose_storage.
 void fuse_products(ir::Graph& graph, bool products, const DeviceInfo& device);
 
 /// Removes nodes whose results have no readers, and constants of tensors without readers.

@@ -129,8 +129,7 @@ std::vector<Bundle> find_bundles(const Plan& plan, const std::vector<std::size_t
   if (!addresses) return bundles;
   add_singles(plan, local_bytes, most_local, bundles);
   for (Bundle& each : bundles) {
-    for (const int buffer : each.buffers)
-      each.kernel.by_address.push_back(!is_lent(plan, buffer));
+    for (const int buffer : each.buffers) each.kernel.by_address.push_back(!is_lent(plan, buffer));
   }
   return bundles;
 }

@@ -185,7 +185,8 @@ def chain_of_products(count: int) -> bytes:
     return m.build()
 
 
-def test_kernels_that_get_addresses_give_the_same(addresses, model, x, device):
+@pytest.mark.usefixtures("addresses")
+def test_kernels_that_get_addresses_give_the_same(model, x, device):
     delegate, interpreter = load(model, device=device, cache="off")
     _, single = load(model, device=device, cache="off", chain="off")
     for i in range(3):
@@ -196,11 +197,12 @@ def test_kernels_that_get_addresses_give_the_same(addresses, model, x, device):
     assert of(delegate) == {"partition": 0, "kernels": 1, "launches": len(WIDTHS)}
 
 
-def test_many_launches_alike_get_addresses_without_being_bundled(addresses, device):
+@pytest.mark.usefixtures("addresses")
+def test_many_launches_alike_get_addresses_without_being_bundled(device):
     content = chain_of_products(12)
     row = np.random.default_rng(2).standard_normal((1, DEPTH)).astype(np.float32)
     delegate, interpreter = load(content, device=device, cache="off")
-    alone, single = load(content, device=device, cache="off", chain="off")
+    _, single = load(content, device=device, cache="off", chain="off")
     for one in (interpreter, single):
         one.set_tensor(one.get_input_details()[0]["index"], row)
         one.invoke()

@@ -47,8 +47,8 @@ struct Fusion {
 };
 
 /// Up to 8 rows of halves, or 4 of floats as two halves each, on tensor cores, for which weights of
-/// 4 and 8 bits become halves; none for other nodes, and for more than one row that is normalised or
-/// turned.
+/// 4 and 8 bits become halves; none for other nodes, and for more than one row that is normalised
+/// or turned.
 std::vector<kernel::Candidate> warps(const NodeContext& node, const Products& size,
                                      const DeviceInfo& device, const Fusion& fusion = {});
 

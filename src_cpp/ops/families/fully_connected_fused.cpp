@@ -105,8 +105,7 @@ ir::Shapes infer(const NodeContext& node) {
   if (attrs.end) {
     // The rows have the shape in which they are turned or written, which only RESHAPE knows.
     const std::vector<ir::Node> parts = parts_of(node);
-    for (const ir::Node& part : parts)
-      shapes.push_back(node.graph().tensor(part.outputs[0]).shape);
+    for (const ir::Node& part : parts) shapes.push_back(node.graph().tensor(part.outputs[0]).shape);
     shapes.back() = family_of(parts.back()).infer(NodeContext(node.graph(), parts.back())).at(0);
     std::rotate(shapes.begin(), shapes.end() - 1, shapes.end());
     return shapes;
@@ -129,7 +128,9 @@ Products size_of_product(const NodeContext& node) {
 
 std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceInfo& device) {
   auto list = warps(node, size_of_product(node), device, fusion_of(node));
-  for (kernel::Candidate& candidate : list) candidate.name = "fused";
+  // Of its own name: where one kernel does not work, the other may.
+  const char* const name = node.attrs<FusedAttrs>().end ? "ended" : "fused";
+  for (kernel::Candidate& candidate : list) candidate.name = name;
   const std::vector<ir::Node> parts = parts_of(node);
   list.push_back(separate(node, parts, device, false));
   // Where the PTX of this kernel fails, that of a part fails, too.
@@ -270,7 +271,7 @@ std::optional<ir::Node> ended_product(const ir::Graph& graph, const ir::Node& pr
   if (inputs->cosine >= 0) {
     const ir::Shape& table = graph.tensor(inputs->cosine).shape;
     const bool same = table.elements() == table.back(0);  // for all heads
-    if (!same || rows.storage != result.storage) return std::nullopt;
+    if (!same) return std::nullopt;
   }
   if (inputs->old >= 0) {
     const ir::Tensor& old = graph.tensor(inputs->old);

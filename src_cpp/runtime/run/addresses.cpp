@@ -21,8 +21,8 @@ void Addresses::try_on_all(bool on_all) { all_try = on_all; }
 Addresses::Addresses(cl::Context& context, store::Store& store) : context_(context) {
   if (!context.device().info.is(GpuFamily::kNvidia) && !all_try) return;
   queue_ = context.create_queue();
-  note_ = context.create_kernel({kFile, kernel::assemble(kFile), kOptions}, "address_note", {},
-                                store);
+  note_ =
+      context.create_kernel({kFile, kernel::assemble(kFile), kOptions}, "address_note", {}, store);
   work_ = reads_back(store);
 }
 
