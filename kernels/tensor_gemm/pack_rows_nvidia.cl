@@ -6,7 +6,7 @@
 //           past the last channel or depth; the pieces of 16 bytes of a row are permuted as SWIZZLE
 //           tells. Row r of a panel is channel r / 32 * 32 + r % 8 / 2 * 8 + r % 32 / 8 * 2 + r % 2, so that a
 //           lane has 8 neighbouring channels
-// Launch    one work-item per element of dst: global = (elements, rounded up), local = (64)
+// Launch    one work-item per 16 bytes of dst: global = (their number, rounded up), local = (64)
 // Macros    TN          multiple of 32  channels of a panel
 //           STEP_BYTES  64|128          bytes of a row
 //           TRANSPOSED  0|1             1: the depth is the slower axis of src
@@ -25,20 +25,32 @@
 __kernel void tensor_gemm_pack_rows(__global const SRC_T *src, __global DST_T *dst, int elements,
                                     int depth, int group_out, int panels, int steps) {
   const int i = get_global_id(0);
-  if (i >= elements) return;
-  const int row = i / TK % TN;
-  const int step = i / (TN * TK) % steps;
-  const int panel = i / (TN * TK) / steps % panels;
-  const int group = i / (TN * TK) / steps / panels;
-  const int k = step * TK + (i % TK / EACH ^ SWIZZLE(row)) * EACH + i % EACH;
+  if (i >= elements / EACH) return;
+  const int row = i / (TK / EACH) % TN;
+  const int tile = i / (TN * (TK / EACH));
+  const int step = tile % steps;
+  const int panel = tile / steps % panels;
+  const int group = tile / steps / panels;
+  const int first = step * TK + (i % (TK / EACH) ^ SWIZZLE(row)) * EACH;
   const int channel = panel * TN + row / 32 * 32 + row % 8 / 2 * 8 + row % 32 / 8 * 2 + row % 2;
-  ARITH(SRC_T) x = 0;
-  if (channel < group_out && k < depth) {
+  ARITH(SRC_T) x[EACH];
+#pragma unroll
+  for (int j = 0; j < EACH; ++j) {
+    const int k = first + j;
+    x[j] = 0;
+    if (channel < group_out && k < depth) {
 #if TRANSPOSED
-    x = LOAD(SRC_T, src, (group * depth + k) * group_out + channel);
+      x[j] = LOAD(SRC_T, src, (group * depth + k) * group_out + channel);
 #else
-    x = LOAD(SRC_T, src, (group * group_out + channel) * depth + k);
+      x[j] = LOAD(SRC_T, src, (group * group_out + channel) * depth + k);
 #endif
+    }
   }
-  STORE(DST_T, dst, i, x);
+#if BYTES == 2
+  STORE8_ALIGNED(DST_T, dst, i * EACH, (float8)(x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7]));
+#else
+  *(__global char16 *)(dst + i * EACH) =
+      (char16)(x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7], x[8], x[9], x[10], x[11], x[12],
+               x[13], x[14], x[15]);
+#endif
 }

@@ -178,6 +178,7 @@ class Maker {
     const std::int64_t packed =
         p_.groups * panels(tile) * steps(tile) * tile.tn * tile.step_bytes / element();
 
+    const std::int64_t pieces = packed * element() / 16;  // a work-item writes 16 bytes
     kernel::Launch pack =
         tile.wgmma ? kernel::Launch("tensor_gemm/pack_rows_nvidia.cl", "tensor_gemm_pack_rows")
                    : kernel::Launch("tensor_gemm/pack_nvidia.cl", "tensor_gemm_pack");
@@ -192,7 +193,7 @@ class Maker {
     pack.type("DST_T", storage_);
     pack.src(p_.weights).scratch_out(0).i32(packed).i32(p_.depth()).i32(p_.group_out);
     pack.i32(panels(tile)).i32(steps(tile));
-    pack.range({uz(packed * element() / 16)}, {kElementwiseGroup});
+    pack.range({uz(pieces)}, {kElementwiseGroup});
 
     kernel::Launch launch("tensor_gemm/tensor_gemm_nvidia.cl", "tensor_gemm");
     launch.macro("TM", tile.tm).macro("TN", tile.tn);
