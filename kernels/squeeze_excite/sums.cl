@@ -7,9 +7,9 @@
 //           LANES   power of two, 1..32    work-items side by side along the channels
 //           ROWS    power of two, 1..256   pixels that a work-group reads at once
 //           ADDEND  0|1                    1: there is a parameter addend
-//           SUM_T   float                  type of the sums
 //           SRC_T   float|half             element type of src
 //           ADDEND_T if ADDEND == 1  float|half  element type of addend
+//           and those of common/vector.cl (SUM_T float)
 // Numerics  ROWS sums in float, added pairwise
 #include "common/local.cl"
 #include "common/vector.cl"

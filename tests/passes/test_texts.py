@@ -578,13 +578,19 @@ CPU = {"device": "cpu", "local_bytes": 32768}
 
 
 def test_gate_of_an_image_becomes_one_node():
-    result = after(GATE, "fuse_squeeze_excite", **CPU)
-    assert (
-        "%7: float32[1, 8, 8, 4] = squeeze_excite(%0, -, %2, -, %3, -, -) "
-        "{hidden=relu, gate=sigmoid} op=MUL node=3" in result
-    )
-    for node in (0, 1, 2):
-        assert f"step fuse_squeeze_excite applied node={node} into=3" in result
+    expected = """
+    %0: float32[1, 8, 8, 4]
+    %1: int32[2] = const [1, 2]
+    %2: float32[2, 1, 1, 4] = const splat(1)
+    %3: float32[4, 1, 1, 2] = const splat(1)
+    inputs %0
+    %7: float32[1, 8, 8, 4] = squeeze_excite(%0, -, %2, -, %3, -, -) {hidden=relu, gate=sigmoid} op=MUL node=3
+    outputs %7
+    step fuse_squeeze_excite applied node=2 into=3
+    step fuse_squeeze_excite applied node=1 into=3
+    step fuse_squeeze_excite applied node=0 into=3
+    """  # noqa: E501
+    assert_becomes(GATE, "fuse_squeeze_excite", expected, **CPU)
 
 
 @pytest.mark.parametrize(
