@@ -5,7 +5,8 @@
 //
 // store_wide_float(p, v), store_wide_half  floats, if QUANTIZED is 0
 // store_wide_char(p, v)                    integers
-// store_wide_rounded(p, v, scale, zero)    floats as integers, see common/stored_types.cl
+// store_wide_rounded_char(p, v, scale, zero), ..._uchar, ..._short  floats as integers, see
+//                                          common/stored_types.cl
 // store_wide_real_float, store_wide_real_half  integers as floats, likewise
 //
 // Macros    BLOCKS     2|4   blocks of a lane
@@ -31,11 +32,14 @@ void store_wide_real_half(__global half *p, const int4 *v, float scale, int zero
   for (int j = 0; j < BLOCKS / 2; ++j) vstore_half4(scale * convert_float4(v[j] - zero), 0, p + 4 * j);
 }
 #else
-void store_wide_rounded(__global char *p, const float4 *v, float scale, int zero) {
-#pragma unroll
-  for (int j = 0; j < BLOCKS / 2; ++j)
-    *(__global char4 *)(p + 4 * j) = convert_char4_sat(steps_of4(v[j], scale, zero));
-}
+#define WIDE_ROUNDED(T)                                                                        \
+  void store_wide_rounded_##T(__global T *p, const float4 *v, float scale, int zero) {         \
+    _Pragma("unroll") for (int j = 0; j < BLOCKS / 2; ++j) *(__global T##4 *)(p + 4 * j) =     \
+        convert_##T##4_sat(steps_of4(v[j], scale, zero));                                      \
+  }
+WIDE_ROUNDED(char)
+WIDE_ROUNDED(uchar)
+WIDE_ROUNDED(short)
 void store_wide_float(__global float *p, const float4 *v) {
 #pragma unroll
   for (int j = 0; j < BLOCKS / 2; ++j) *(__global float4 *)(p + 4 * j) = v[j];

@@ -159,6 +159,8 @@ typedef half short_as_half;
 #define store_aligned_short_as_float store_aligned_char_as_float
 #define store_aligned_short_as_half store_aligned_char_as_half
 // common/mma_wide.cl
-#define store_wide_float_as_char(p, v) store_wide_rounded(p, v, result_scale, result_zero)
+#define store_wide_float_as_char(p, v) store_wide_rounded_char(p, v, result_scale, result_zero)
+#define store_wide_float_as_uchar(p, v) store_wide_rounded_uchar(p, v, result_scale, result_zero)
+#define store_wide_float_as_short(p, v) store_wide_rounded_short(p, v, result_scale, result_zero)
 #define store_wide_char_as_float(p, v) store_wide_real_float(p, v, result_scale, result_zero)
 #define store_wide_char_as_half(p, v) store_wide_real_half(p, v, result_scale, result_zero)
