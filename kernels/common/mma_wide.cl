@@ -29,17 +29,25 @@ void store_wide_real_float(__global float *p, const int4 *v, float scale, int ze
 }
 void store_wide_real_half(__global half *p, const int4 *v, float scale, int zero) {
 #pragma unroll
-  for (int j = 0; j < BLOCKS / 2; ++j) vstore_half4(scale * convert_float4(v[j] - zero), 0, p + 4 * j);
+  for (int j = 0; j < BLOCKS / 2; ++j)
+    vstore_half4(scale * convert_float4(v[j] - zero), 0, p + 4 * j);
 }
 #else
-#define WIDE_ROUNDED(T)                                                                        \
-  void store_wide_rounded_##T(__global T *p, const float4 *v, float scale, int zero) {         \
-    _Pragma("unroll") for (int j = 0; j < BLOCKS / 2; ++j) *(__global T##4 *)(p + 4 * j) =     \
-        convert_##T##4_sat(steps_of4(v[j], scale, zero));                                      \
-  }
-WIDE_ROUNDED(char)
-WIDE_ROUNDED(uchar)
-WIDE_ROUNDED(short)
+void store_wide_rounded_char(__global char *p, const float4 *v, float scale, int zero) {
+#pragma unroll
+  for (int j = 0; j < BLOCKS / 2; ++j)
+    *(__global char4 *)(p + 4 * j) = convert_char4_sat(steps_of4(v[j], scale, zero));
+}
+void store_wide_rounded_uchar(__global uchar *p, const float4 *v, float scale, int zero) {
+#pragma unroll
+  for (int j = 0; j < BLOCKS / 2; ++j)
+    *(__global uchar4 *)(p + 4 * j) = convert_uchar4_sat(steps_of4(v[j], scale, zero));
+}
+void store_wide_rounded_short(__global short *p, const float4 *v, float scale, int zero) {
+#pragma unroll
+  for (int j = 0; j < BLOCKS / 2; ++j)
+    *(__global short4 *)(p + 4 * j) = convert_short4_sat(steps_of4(v[j], scale, zero));
+}
 void store_wide_float(__global float *p, const float4 *v) {
 #pragma unroll
   for (int j = 0; j < BLOCKS / 2; ++j) *(__global float4 *)(p + 4 * j) = v[j];

@@ -28,8 +28,8 @@
 #endif
 #endif
 
-__kernel void unary_table(__global const SRC_T *src, RESULT_PARAM __global const STEPS_T(DST_T) *table,
-                          int count) {
+__kernel void unary_table(__global const SRC_T *src,
+                          RESULT_PARAM __global const STEPS_T(DST_T) * table, int count) {
   const int i = (int)get_global_id(0) * WIDTH;
 #if WIDTH > 1
   if (i + WIDTH <= count) {
