@@ -5,7 +5,8 @@
 //
 // store_wide_float(p, v), store_wide_half  floats, if QUANTIZED is 0
 // store_wide_char(p, v)                    integers
-// store_wide_rounded(p, v, scale, zero)    floats as integers, see common/stored_types.cl
+// store_wide_rounded_char(p, v, scale, zero), ..._uchar, ..._short  floats as integers, see
+//                                          common/stored_types.cl
 // store_wide_real_float, store_wide_real_half  integers as floats, likewise
 //
 // Macros    BLOCKS     2|4   blocks of a lane
@@ -28,13 +29,24 @@ void store_wide_real_float(__global float *p, const int4 *v, float scale, int ze
 }
 void store_wide_real_half(__global half *p, const int4 *v, float scale, int zero) {
 #pragma unroll
-  for (int j = 0; j < BLOCKS / 2; ++j) vstore_half4(scale * convert_float4(v[j] - zero), 0, p + 4 * j);
+  for (int j = 0; j < BLOCKS / 2; ++j)
+    vstore_half4(scale * convert_float4(v[j] - zero), 0, p + 4 * j);
 }
 #else
-void store_wide_rounded(__global char *p, const float4 *v, float scale, int zero) {
+void store_wide_rounded_char(__global char *p, const float4 *v, float scale, int zero) {
 #pragma unroll
   for (int j = 0; j < BLOCKS / 2; ++j)
     *(__global char4 *)(p + 4 * j) = convert_char4_sat(steps_of4(v[j], scale, zero));
+}
+void store_wide_rounded_uchar(__global uchar *p, const float4 *v, float scale, int zero) {
+#pragma unroll
+  for (int j = 0; j < BLOCKS / 2; ++j)
+    *(__global uchar4 *)(p + 4 * j) = convert_uchar4_sat(steps_of4(v[j], scale, zero));
+}
+void store_wide_rounded_short(__global short *p, const float4 *v, float scale, int zero) {
+#pragma unroll
+  for (int j = 0; j < BLOCKS / 2; ++j)
+    *(__global short4 *)(p + 4 * j) = convert_short4_sat(steps_of4(v[j], scale, zero));
 }
 void store_wide_float(__global float *p, const float4 *v) {
 #pragma unroll

@@ -13,12 +13,12 @@ static inline int steps_of(float x, float scale, int zero) {
   const float exact = isfinite(q) ? q + fma(-q, scale, x) / scale : q;
   return (int)clamp(round(exact), -1048576.0f, 1048576.0f) + zero;
 }
-#define STEPS_OF(N)                                                                           \
-  static inline int##N steps_of##N(float##N x, float scale, int zero) {                       \
-    const float##N q = x / scale;                                                             \
-    const float##N better = q + fma(-q, (float##N)(scale), x) / scale;                        \
-    const float##N exact = isfinite(q) ? better : q;                                          \
-    return convert_int##N(clamp(round(exact), -1048576.0f, 1048576.0f)) + zero;               \
+#define STEPS_OF(N)                                                             \
+  static inline int##N steps_of##N(float##N x, float scale, int zero) {         \
+    const float##N q = x / scale;                                               \
+    const float##N better = q + fma(-q, (float##N)(scale), x) / scale;          \
+    const float##N exact = isfinite(q) ? better : q;                            \
+    return convert_int##N(clamp(round(exact), -1048576.0f, 1048576.0f)) + zero; \
   }
 STEPS_OF(4)
 STEPS_OF(8)

@@ -46,7 +46,8 @@ typedef half short_as_half;
 #define INPUT_REAL(x) (input_scale * convert_float((x) - input_zero))
 #define INPUT_REAL_OF(N, x) (input_scale * CLGPU_CAT(convert_float, N)((x) - input_zero))
 #define RESULT_STEPS(v) steps_of(v, result_scale, result_zero)
-#define RESULT_STEPS_OF(N, v) CLGPU_CAT(steps_of, N)(v, result_scale, result_zero)
+// Names of functions are not pasted by CLGPU_CAT, because chains replace them by others.
+#define RESULT_STEPS_OF(N, v) steps_of##N(v, result_scale, result_zero)
 // A kernel of integers may leave it to STORE to truncate its result.
 #define RESULT_REAL(v) (result_scale * convert_float(convert_int(v) - result_zero))
 #define RESULT_REAL_OF(N, v) \
@@ -72,16 +73,21 @@ typedef half short_as_half;
 #define load8_aligned_float_as_short(p, i) INPUT_REAL_OF(8, load8_aligned_short(p, i))
 
 #define store_float_as_char(p, i, v) ((p)[i] = convert_char_sat(RESULT_STEPS(v)))
-#define store4_float_as_char(p, i, v) vstore4(convert_char4_sat(RESULT_STEPS_OF(4, v)), 0, (p) + (i))
-#define store8_float_as_char(p, i, v) vstore8(convert_char8_sat(RESULT_STEPS_OF(8, v)), 0, (p) + (i))
-#define store16_float_as_char(p, i, v) vstore16(convert_char16_sat(RESULT_STEPS_OF(16, v)), 0, (p) + (i))
+#define store4_float_as_char(p, i, v) \
+  vstore4(convert_char4_sat(RESULT_STEPS_OF(4, v)), 0, (p) + (i))
+#define store8_float_as_char(p, i, v) \
+  vstore8(convert_char8_sat(RESULT_STEPS_OF(8, v)), 0, (p) + (i))
+#define store16_float_as_char(p, i, v) \
+  vstore16(convert_char16_sat(RESULT_STEPS_OF(16, v)), 0, (p) + (i))
 #define store4_aligned_float_as_char(p, i, v) \
   (*(__global char4 *)((p) + (i)) = convert_char4_sat(RESULT_STEPS_OF(4, v)))
 #define store8_aligned_float_as_char(p, i, v) \
   (*(__global char8 *)((p) + (i)) = convert_char8_sat(RESULT_STEPS_OF(8, v)))
 #define store_float_as_uchar(p, i, v) ((p)[i] = convert_uchar_sat(RESULT_STEPS(v)))
-#define store4_float_as_uchar(p, i, v) vstore4(convert_uchar4_sat(RESULT_STEPS_OF(4, v)), 0, (p) + (i))
-#define store8_float_as_uchar(p, i, v) vstore8(convert_uchar8_sat(RESULT_STEPS_OF(8, v)), 0, (p) + (i))
+#define store4_float_as_uchar(p, i, v) \
+  vstore4(convert_uchar4_sat(RESULT_STEPS_OF(4, v)), 0, (p) + (i))
+#define store8_float_as_uchar(p, i, v) \
+  vstore8(convert_uchar8_sat(RESULT_STEPS_OF(8, v)), 0, (p) + (i))
 #define store16_float_as_uchar(p, i, v) \
   vstore16(convert_uchar16_sat(RESULT_STEPS_OF(16, v)), 0, (p) + (i))
 #define store4_aligned_float_as_uchar(p, i, v) \
@@ -89,8 +95,10 @@ typedef half short_as_half;
 #define store8_aligned_float_as_uchar(p, i, v) \
   (*(__global uchar8 *)((p) + (i)) = convert_uchar8_sat(RESULT_STEPS_OF(8, v)))
 #define store_float_as_short(p, i, v) ((p)[i] = convert_short_sat(RESULT_STEPS(v)))
-#define store4_float_as_short(p, i, v) vstore4(convert_short4_sat(RESULT_STEPS_OF(4, v)), 0, (p) + (i))
-#define store8_float_as_short(p, i, v) vstore8(convert_short8_sat(RESULT_STEPS_OF(8, v)), 0, (p) + (i))
+#define store4_float_as_short(p, i, v) \
+  vstore4(convert_short4_sat(RESULT_STEPS_OF(4, v)), 0, (p) + (i))
+#define store8_float_as_short(p, i, v) \
+  vstore8(convert_short8_sat(RESULT_STEPS_OF(8, v)), 0, (p) + (i))
 #define store16_float_as_short(p, i, v) \
   vstore16(convert_short16_sat(RESULT_STEPS_OF(16, v)), 0, (p) + (i))
 #define store4_aligned_float_as_short(p, i, v) \
@@ -147,18 +155,22 @@ typedef half short_as_half;
 // common/vector.cl
 #define load_aligned_float_as_char(p, i) INPUT_REAL_OF(VW, load_aligned_char(p, i))
 #define load_aligned_float_as_uchar(p, i) INPUT_REAL_OF(VW, load_aligned_uchar(p, i))
-#define store_aligned_float_as_char(p, i, v) CLGPU_CAT(CLGPU_CAT(store, VW), _float_as_char)(p, i, v)
+#define store_aligned_float_as_char(p, i, v) \
+  CLGPU_CAT(CLGPU_CAT(store, VW), _float_as_char)(p, i, v)
 #define store_aligned_float_as_uchar(p, i, v) \
   CLGPU_CAT(CLGPU_CAT(store, VW), _float_as_uchar)(p, i, v)
 #define store_aligned_float_as_short(p, i, v) \
   CLGPU_CAT(CLGPU_CAT(store, VW), _float_as_short)(p, i, v)
-#define store_aligned_char_as_float(p, i, v) CLGPU_CAT(CLGPU_CAT(store, VW), _char_as_float)(p, i, v)
+#define store_aligned_char_as_float(p, i, v) \
+  CLGPU_CAT(CLGPU_CAT(store, VW), _char_as_float)(p, i, v)
 #define store_aligned_char_as_half(p, i, v) CLGPU_CAT(CLGPU_CAT(store, VW), _char_as_half)(p, i, v)
 #define store_aligned_uchar_as_float store_aligned_char_as_float
 #define store_aligned_uchar_as_half store_aligned_char_as_half
 #define store_aligned_short_as_float store_aligned_char_as_float
 #define store_aligned_short_as_half store_aligned_char_as_half
 // common/mma_wide.cl
-#define store_wide_float_as_char(p, v) store_wide_rounded(p, v, result_scale, result_zero)
+#define store_wide_float_as_char(p, v) store_wide_rounded_char(p, v, result_scale, result_zero)
+#define store_wide_float_as_uchar(p, v) store_wide_rounded_uchar(p, v, result_scale, result_zero)
+#define store_wide_float_as_short(p, v) store_wide_rounded_short(p, v, result_scale, result_zero)
 #define store_wide_char_as_float(p, v) store_wide_real_float(p, v, result_scale, result_zero)
 #define store_wide_char_as_half(p, v) store_wide_real_half(p, v, result_scale, result_zero)

@@ -9,14 +9,8 @@
 //           and those of common/result.cl
 // Numerics  the quotient is correctly rounded, halves are rounded away from zero, as on the CPU
 #include "common/result.cl"
+#include "common/steps.cl"
 #include "common/types.cl"
-
-// OpenCL allows an error of 2.5 units in the last place for a / b, enough to miss a tie between two steps.
-// One Newton step on the exact remainder gives the correctly rounded quotient.
-static inline float quantize_divide(float a, float b) {
-  const float q = a / b;
-  return isfinite(q) ? q + fma(-q, b, a) / b : q;
-}
 
 #define CLAMP_TO(T) CLGPU_CAT(CLGPU_CAT(convert_, T), _sat)
 
@@ -26,8 +20,6 @@ __kernel void quantize_elementwise(__global const SRC_T *src, RESULT_PARAM int c
   const int i = get_global_id(0);
   if (i >= count) return;
   const int channel = PER_AXIS ? i / inner % axis_size : 0;
-  const float quotient = round(quantize_divide(LOAD(SRC_T, src, i), scales[channel]));
-  // Far outside of the range of every DST_T, but int does not overflow when zero_point is added.
-  const int steps = (int)clamp(quotient, -1048576.0f, 1048576.0f);
-  dst[RESULT_OF(i)] = CLAMP_TO(DST_T)(steps + zero_points[channel]);
+  const int steps = steps_of(LOAD(SRC_T, src, i), scales[channel], zero_points[channel]);
+  dst[RESULT_OF(i)] = CLAMP_TO(DST_T)(steps);
 }

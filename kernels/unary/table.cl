@@ -18,26 +18,27 @@
 
 #if WIDTH > 1
 #define READ(p) (*(__global const CLGPU_CAT(SRC_T, WIDTH) *)(p))
-#define WRITE(p, v) (*(__global CLGPU_CAT(DST_T, WIDTH) *)(p) = (v))
+#define WRITE(i, v) CLGPU_CAT(CLGPU_CAT(STORE, WIDTH), _ALIGNED)(DST_T, dst, i, v)
 #define RESULT4(x) RESULT((x).s0), RESULT((x).s1), RESULT((x).s2), RESULT((x).s3)
 #if WIDTH == 4
-#define RESULTS(x) ((CLGPU_CAT(DST_T, 4))(RESULT4(x)))
+#define RESULTS(x) ((int4)(RESULT4(x)))
 #else
-#define RESULTS(x)                                                                    \
-  ((CLGPU_CAT(DST_T, 16))(RESULT4((x).lo.lo), RESULT4((x).lo.hi), RESULT4((x).hi.lo), \
-                          RESULT4((x).hi.hi)))
+#define RESULTS(x) \
+  ((int16)(RESULT4((x).lo.lo), RESULT4((x).lo.hi), RESULT4((x).hi.lo), RESULT4((x).hi.hi)))
 #endif
 #endif
 
-__kernel void unary_table(__global const SRC_T *src, RESULT_PARAM __global const DST_T *table,
-                          int count) {
+__kernel void unary_table(__global const SRC_T *src,
+                          RESULT_PARAM __global const STEPS_T(DST_T) * table, int count) {
   const int i = (int)get_global_id(0) * WIDTH;
 #if WIDTH > 1
   if (i + WIDTH <= count) {
     const CLGPU_CAT(SRC_T, WIDTH) x = READ(src + i);
-    WRITE(dst + RESULT_OF(i), RESULTS(x));
+    WRITE(RESULT_OF(i), RESULTS(x));
     return;
   }
 #endif
-  for (int k = i; k < min(i + WIDTH, count); ++k) dst[RESULT_OF(k)] = RESULT(src[k]);
+  for (int k = i; k < min(i + WIDTH, count); ++k) {
+    STORE(DST_T, dst, RESULT_OF(k), RESULT(src[k]));
+  }
 }

@@ -15,7 +15,7 @@ constexpr const char* kFunctions = "common/chain_stage.cl";
 constexpr const char* kLocal = "common/local.cl";  // kFunctions has its own form of this
 constexpr const char* kTypes = "common/types.cl";
 constexpr const char* kStoredTypes = "common/stored_types.cl";  // its functions are in another file
-constexpr std::size_t kLine = 128;  // bytes; as LOCAL_LINES of kLocal
+constexpr std::size_t kLine = 128;                              // bytes; as LOCAL_LINES of kLocal
 
 bool is_word(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';

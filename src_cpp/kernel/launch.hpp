@@ -57,9 +57,9 @@ struct Launch {
   bool runs_graphs = false;
   /// An element type is one of kernels/common/more_types.cl, which then stands before the file.
   bool has_more_types = false;
-  /// The elements of the result, or of an input, have another type in memory than in arithmetic: one
-  /// of kernels/common/stored_types.cl, which then stands before the file. The first arguments are
-  /// the scale and the zero point of the integers.
+  /// The elements of the result, or of an input, have another type in memory than in arithmetic:
+  /// one of kernels/common/stored_types.cl, which then stands before the file. The first arguments
+  /// are the scale and the zero point of the integers.
   bool converts_result = false, converts_input = false;
   /// Never a stage of a chain or a member of a bundle, which do not align local memory as it needs.
   bool is_alone = false;

@@ -148,12 +148,12 @@ struct IntegerForm {
   std::string (*adapt)(const ir::Graph& graph, ir::Node& node) = nullptr;
 };
 
-/// The macros by which a family's kernels name the types of elements in memory, where kernels access
-/// each element by LOAD or STORE (kernels/common/types.cl) and so can convert it: floats to
+/// The macros by which a family's kernels name the types of elements in memory, where kernels
+/// access each element by LOAD or STORE (kernels/common/types.cl) and so can convert it: floats to
 /// quantised integers, or the reverse (ops/shared/conversions.hpp).
 struct TypeMacros {
-  const char* result = nullptr;        ///< of output 0, which STORE writes; null: not so
-  std::vector<const char*> inputs{};  ///< of floats that LOAD reads, by slot; null or missing: not so
+  const char* result = nullptr;                ///< of output 0, which STORE writes; null: not so
+  std::vector<const char*> inputs{};           ///< by slot, of floats that LOAD reads; null: not so
   bool (*applies)(const ir::Node&) = nullptr;  ///< whether it is so of a node; null: of all
 };
 

@@ -1,5 +1,6 @@
 // QUANTIZE moves into the kernel before it, DEQUANTIZE into those behind it or the one before it:
-// the tensor between them has another type in memory than in arithmetic, and what is left is a view.
+// the tensor between them has another type in memory than in arithmetic, and what is left is a
+// view.
 #include <algorithm>
 #include <utility>
 

@@ -237,3 +237,20 @@ def test_auto_is_for_devices_on_which_it_was_measured(model, x, device):
     taken = of(delegate)
     if "nvidia" not in delegate.explain().device.lower():
         assert taken == {"partition": 0, "kernels": 0, "launches": 0, "reason": ""}
+
+
+@pytest.mark.usefixtures("one_group")
+def test_stages_convert_between_floats_and_integers(device, x):
+    """Types of kernels/common/stored_types.cl have the same names in all stages."""
+    m = ModelMaker()
+    y = m.op("NEG", [m.input("x", SHAPE)], SHAPE)
+    y = m.op("QUANTIZE", [y], SHAPE, dtype=np.int8, quantization=(0.05, 3))
+    y = m.op("TANH", [y], SHAPE, quantization=(1 / 128, 0))
+    y = m.op("DEQUANTIZE", [y], SHAPE, dtype=np.float32)
+    m.output(m.op("EXP", [y], SHAPE))
+    delegate, interpreter = load(m.build(), device, chain="on")
+    got = infer(interpreter, x)
+    check(got, stock(m.build(), x))
+    assert [node.fused_into for node in delegate.explain().nodes] == [None, 0, None, 4, None]
+    taken = of(delegate)
+    assert (taken["reason"], taken["launches"]) == ("", 3)

@@ -73,7 +73,7 @@ def product(m: ModelMaker, rng: np.random.Generator, x: int) -> int:
 
 
 def pool(name: str) -> Layer:
-    def layer(m: ModelMaker, rng: np.random.Generator, x: int) -> int:
+    def layer(m: ModelMaker, _: np.random.Generator, x: int) -> int:
         options = {"filter_width": 3, "filter_height": 3, **WINDOW}
         return m.op(name, [x], m.shape(x), **options)
 
@@ -81,29 +81,29 @@ def pool(name: str) -> Layer:
 
 
 def unary(name: str) -> Layer:
-    return lambda m, rng, x: m.op(name, [x], m.shape(x))
+    return lambda m, _, x: m.op(name, [x], m.shape(x))
 
 
 def binary(name: str, *, one_channel: bool = False) -> Layer:
     def layer(m: ModelMaker, rng: np.random.Generator, x: int) -> int:
         shape = m.shape(x)
-        other = floats(m, rng, *(shape[:-1] + (1,) if one_channel else shape))
+        other = floats(m, rng, *((*shape[:-1], 1) if one_channel else shape))
         return m.op(name, [x, other], shape)
 
     return layer
 
 
-def mean(m: ModelMaker, rng: np.random.Generator, x: int) -> int:
+def mean(m: ModelMaker, _: np.random.Generator, x: int) -> int:
     shape = m.shape(x)
     return m.op("MEAN", [x, m.constant(np.int32([1, 2]))], (shape[0], shape[3]))
 
 
-def larger(m: ModelMaker, rng: np.random.Generator, x: int) -> int:
-    n, h, w, c = m.shape(x)
+def larger(m: ModelMaker, _: np.random.Generator, x: int) -> int:
+    n, _, _, c = m.shape(x)
     return m.op("RESIZE_BILINEAR", [x, m.constant(np.int32([9, 11]))], (n, 9, 11, c))
 
 
-def softmax(m: ModelMaker, rng: np.random.Generator, x: int) -> int:
+def softmax(m: ModelMaker, _: np.random.Generator, x: int) -> int:
     return m.op("SOFTMAX", [x], m.shape(x), beta=1.0)
 
 
@@ -180,7 +180,9 @@ def rounding_model(layer: Layer, rng: np.random.Generator, dtype: type, image: t
     """Floats, then QUANTIZE."""
     m = ModelMaker()
     y = layer(m, rng, m.input("x", image))
-    q = Quantization(0.02 if dtype != np.int16 else 1e-4, {np.int8: -5, np.uint8: 121}.get(dtype, 0))
+    q = Quantization(
+        0.02 if dtype != np.int16 else 1e-4, {np.int8: -5, np.uint8: 121}.get(dtype, 0)
+    )
     m.output(m.op("QUANTIZE", [y], m.shape(y), dtype=dtype, quantization=q))
     return m.build()
 
@@ -317,10 +319,10 @@ def integer_dense(m: ModelMaker, rng: np.random.Generator, x: int) -> int:
 
 INTEGERS: dict[str, Callable[[ModelMaker, np.random.Generator, int], int]] = {
     "dense": integer_dense,
-    "max_pool": lambda m, rng, x: m.op(
+    "max_pool": lambda m, _, x: m.op(
         "MAX_POOL_2D", [x], IMAGE, quantization=(0.05, 3), filter_width=3, filter_height=3, **WINDOW
     ),
-    "average_pool": lambda m, rng, x: m.op(
+    "average_pool": lambda m, _, x: m.op(
         "AVERAGE_POOL_2D", [x], IMAGE, quantization=(0.05, 3), filter_width=3, filter_height=3,
         **WINDOW,
     ),
@@ -330,15 +332,15 @@ INTEGERS: dict[str, Callable[[ModelMaker, np.random.Generator, int], int]] = {
         IMAGE,
         quantization=(0.09, 2),
     ),
-    "mean": lambda m, rng, x: m.op(
+    "mean": lambda m, _, x: m.op(
         "MEAN", [x, m.constant(np.int32([1, 2]))], (1, IMAGE[3]), quantization=(0.02, 9)
     ),
-    "table": lambda m, rng, x: m.op("TANH", [x], IMAGE, quantization=(1 / 128, 0)),
-    "resize": lambda m, rng, x: m.op(
+    "table": lambda m, _, x: m.op("TANH", [x], IMAGE, quantization=(1 / 128, 0)),
+    "resize": lambda m, _, x: m.op(
         "RESIZE_BILINEAR", [x, m.constant(np.int32([9, 11]))], (1, 9, 11, 6),
         quantization=(0.05, 3),
     ),
-    "softmax": lambda m, rng, x: m.op(
+    "softmax": lambda m, _, x: m.op(
         "SOFTMAX", [x], IMAGE, quantization=(1 / 256, -128), beta=1.0
     ),
 }  # fmt: skip

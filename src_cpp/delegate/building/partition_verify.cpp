@@ -102,9 +102,9 @@ std::string Partition::signature() const {
       for (const auto& inner : node.graphs) add_graph(*inner);
       const ops::Family& family = ops::family_of(node);
       if (family.candidates == nullptr || node.kind->is_view) continue;
-      add(plan::signature(family.name,
-                          ops::candidates_of(ops::NodeContext(graph, node), state_->target.device()),
-                          {}));
+      add(plan::signature(
+          family.name, ops::candidates_of(ops::NodeContext(graph, node), state_->target.device()),
+          {}));
     }
   };
   try {

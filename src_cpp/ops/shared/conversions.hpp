@@ -1,5 +1,5 @@
-// Kernels that compute floats and write integers, and so on: tensors that have another type in memory
-// than in arithmetic (ir::Tensor::is_converted).
+// Kernels that compute floats and write integers, and so on: tensors that have another type in
+// memory than in arithmetic (ir::Tensor::is_converted).
 #pragma once
 
 #include <vector>
