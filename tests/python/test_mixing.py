@@ -669,3 +669,26 @@ def test_inputs_and_outputs_as_half_count(tmp_path, samples):
     assert "half_io" not in plan.text
     with pytest.raises(OptionError, match=r"inputs and outputs alone have an error of .* as half"):
         tune(str(path), samples, max_error=1e-5, half_io=True)
+
+
+def test_all_factors_are_tried_first_and_weights_as_half_beside_them(model, samples, monkeypatch):
+    factors = [mixing.Change("factors", frozenset((n,)), "CONV_2D", 1e-3, 0) for n in (0, 2)]
+    monkeypatch.setattr(mixing._Search, "_rounded", lambda *_: factors)
+    tried = []
+    holds = mixing._Search._holds
+
+    def listed(self, changes):
+        tried.append([change.kind for change in changes])
+        return holds(self, changes)
+
+    monkeypatch.setattr(mixing._Search, "_holds", listed)
+    halves = mixing._Search._halves
+
+    def gaining(self, *arguments):
+        return [dataclasses.replace(c, gain=1e-3) for c in halves(self, *arguments)]
+
+    monkeypatch.setattr(mixing._Search, "_halves", gaining)
+    plan = tune(model, samples, prefer="time")
+    assert tried[0] == ["factors", "factors"]
+    assert tried[1] == ["factors", "factors", *["weights"] * 4]
+    assert plan.error <= plan.max_error
