@@ -14,7 +14,7 @@ from clgpu_delegate.base import embedded
 from clgpu_delegate.devices import Device
 from clgpu_delegate.errors import OptionError
 from clgpu_delegate.options import Options, Settings, with_settings
-from clgpu_delegate.precision import Int8Scale, plan_text
+from clgpu_delegate.precision import ChannelMeans, Int8Scale, plan_text
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -306,6 +306,7 @@ class Delegate:
             mixed.bfloat,
             mixed.integers,
             (Int8Scale(*scale) for scale in mixed.scales),
+            (ChannelMeans(*means) for means in mixed.means),
         )
         return native.find_plan(self._native, self._options, text)
 

@@ -216,7 +216,7 @@ class PrecisionPlan(Shown):
     """Of the tensors that these nodes read and write."""
 
     means: tuple[ChannelMeans, ...] = ()
-    """Of the tensors that products with rounded weights read, where correcting the biases lowers the
+    """Of the tensors that products with rounded weights read, where correcting biases lowers the
     error; files of earlier versions have none."""
 
     def front(self) -> tuple[PrecisionPoint, ...]:

@@ -412,7 +412,15 @@ class _Search:
     def _spend(self, changes: Sequence[Change]) -> None:
         """Take those that hold the bound on the samples of the search, worthiest first."""
         with self._interruptible():
+            # Products of floats on tensor cores, and their weights as half, which that costs no
+            # further error: alone, each of the two counts what the other one rounds, too.
+            factors = [change for change in changes if change.kind == "factors"]
+            if factors and self._holds(factors):
+                self._holds([*factors, *(c for c in changes if c.kind == "weights")])
             alone = self._alone_errors(changes)
+            # The same, with the error of each.
+            kinds = {change.kind for change in self._best}
+            self._best = [change for change in alone if change.kind in kinds]
             alone += self._alone_errors(self._bfloats(alone))
             orders = [sorted(alone, key=self._worth, reverse=True)]
             if self._subject.prefer == "memory":
@@ -791,7 +799,7 @@ class _Search:
     def _means_of(self, ids: _Ids) -> tuple[ChannelMeans, ...]:
         """Of what rounded weights multiply."""
         found = (
-            *self._means.of((ids.half | ids.bfloat) - ids.int8),
+            *self._means.of((ids.half | ids.bfloat) - ids.int8, ids.tf32),
             *self._int8_means.of(ids.int8),
         )
         return tuple(sorted(set(found), key=lambda of_one: of_one.tensor))

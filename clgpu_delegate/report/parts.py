@@ -239,6 +239,9 @@ class Mixed:
     scales: tuple[tuple[int, float, int], ...] = ()
     """Of the tensors that these nodes read and write: tensor, scale, zero point."""
 
+    means: tuple[tuple[int, str], ...] = ()
+    """Tensors with means by which biases are corrected, and these, as in `ChannelMeans`."""
+
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Mixed:
         """Of ``"mixed"`` in `Explanation.to_dict`."""
@@ -246,7 +249,8 @@ class Mixed:
         lists = {key: tuple(data.get(key, ())) for key in names}
         fields = ("tensor", "scale", "zero_point")
         scales = tuple(tuple(entry[f] for f in fields) for entry in data.get("scales", ()))
-        return cls(**{**data, **lists, "scales": scales})
+        means = tuple((entry["tensor"], entry["bits"]) for entry in data.get("means", ()))
+        return cls(**{**data, **lists, "scales": scales, "means": means})
 
 
 @dataclasses.dataclass(frozen=True)

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/bfloat.hpp"
 #include "delegate/tell/telling.hpp"
 
 namespace clgpu::delegate {
@@ -161,6 +162,17 @@ void write(Writer& to, const PlacementReport& placement) {
   });
 }
 
+// Four digits for each number, as a plan has them.
+std::string digits_of(const std::vector<float>& means) {
+  constexpr const char* kDigits = "0123456789abcdef";
+  std::string text;
+  for (const float mean : means) {
+    const std::uint16_t bits = float_to_bfloat(mean);
+    for (int shift = 12; shift >= 0; shift -= 4) text += kDigits[(bits >> shift) & 0xf];
+  }
+  return text;
+}
+
 // Null with another precision.
 void write(Writer& to, const std::optional<MixedReport>& mixed) {
   if (!mixed) {
@@ -184,6 +196,12 @@ void write(Writer& to, const std::optional<MixedReport>& mixed) {
         field(to, "tensor", entry.first);
         field(to, "scale", entry.second.scale);
         field(to, "zero_point", entry.second.zero_point);
+      });
+    });
+    write_list(to, "means", plan.means, [&](const auto& entry) {
+      write_object(to, [&] {
+        field(to, "tensor", entry.first);
+        field(to, "bits", digits_of(entry.second));
       });
     });
   });
