@@ -161,8 +161,11 @@ class Maker {
   /// results are, and no stage of a chain, where a few microseconds matter.
   bool suits_wgmma() const {
     const std::int64_t results = p_.pixels() * p_.group_out * p_.groups;
-    return storage_ != DType::kF32 && copy_bytes() == 16 && is_wide() &&
-           results * element() > kSmallResult && results * p_.depth() >= kManyProducts;
+    // Only what has been compared on a device: not int8, which the kernel has, widened weights and
+    // transposed ones.
+    if (storage_ != DType::kF16 || p_.widens || p_.transposed) return false;
+    return copy_bytes() == 16 && is_wide() && results * element() > kSmallResult &&
+           results * p_.depth() >= kManyProducts;
   }
 
   /// Whether a tile suits the product at all.
