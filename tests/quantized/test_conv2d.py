@@ -7,11 +7,10 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 
-import clgpu_delegate
 from tests.model_maker import ModelMaker, Quantization
 from tests.ops.convolutions import GEOMETRIES
 from tests.ops.harness import EXAMPLES
-from tests.ops.test_conv2d import CASES, LARGE, Case
+from tests.ops.test_conv2d import CASES, Case
 from tests.quantized.parameters import (
     add_bias,
     check_exact,
@@ -54,15 +53,6 @@ def test_convolution_equals_the_reference(name, dtype, device, rng):
     model = build(rng, case, dtype, per_channel=per_channel)
     engines = {} if name in BRANCHES else {"conv2d": "auto"}
     check_exact(model, [random_integers(rng, case.image, dtype)], device=device, engines=engines)
-
-
-@pytest.mark.parametrize("name", ["3x3", "1x1", "strides"])
-def test_products_by_four_warps_equal_the_reference(name, device, rng):
-    if not clgpu_delegate.devices()[int(device)].abilities().wgmma:
-        pytest.skip("only NVIDIA's Hopper has products by four warps")
-    case = LARGE[name]
-    model = build(rng, case, np.int8, per_channel=True)
-    check_exact(model, [random_integers(rng, case.image, np.int8)], device=device)
 
 
 @pytest.mark.parametrize("name", ["strided", "pointwise"])

@@ -151,11 +151,20 @@ class Maker {
     return {};
   }
 
+  /// Whether a lane's neighbouring results can be stored together.
+  bool is_wide() const {
+    return p_.group_out % 8 == 0 && p_.out_c % 8 == 0 && p_.dst_group % 8 == 0 &&
+           result_layout(node_).aligned(8);
+  }
+
   /// Whether products by four warps may pay. Such a launch is no member of a bundle, where small
   /// results are, and no stage of a chain, where a few microseconds matter.
   bool suits_wgmma() const {
     const std::int64_t results = p_.pixels() * p_.group_out * p_.groups;
-    return storage_ != DType::kF32 && copy_bytes() == 16 && results * element() > kSmallResult &&
+    // Only what has been compared on a device: not int8, which the kernel has, widened weights and
+    // transposed ones.
+    if (storage_ != DType::kF16 || p_.widens || p_.transposed) return false;
+    return copy_bytes() == 16 && is_wide() && results * element() > kSmallResult &&
            results * p_.depth() >= kManyProducts;
   }
 
@@ -201,9 +210,7 @@ class Maker {
     launch.macro("WARPS_K", tile.warps_k);
     launch.macro("STEP_BYTES", tile.step_bytes).macro("STAGES", tile.stages);
     launch.macro("COPY", copy_bytes()).macro("SPLIT", splits > 1 ? 1 : 0);
-    const bool wide = p_.group_out % 8 == 0 && p_.out_c % 8 == 0 && p_.dst_group % 8 == 0 &&
-                      result_layout(node_).aligned(8);
-    launch.macro("WIDE", wide ? 1 : 0);
+    launch.macro("WIDE", is_wide() ? 1 : 0);
     launch.macro("MMA_TYPE", static_cast<int>(mma_of(storage_, tile.wgmma)));
     if (tile.wgmma) {
       launch.build_flags = kSm90aFlag;
