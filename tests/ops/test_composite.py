@@ -124,6 +124,30 @@ ENGINES = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.parametrize("keys", [600, 605])
+@pytest.mark.parametrize("by_head", [False, True])
+def test_long_masks_are_looked_at_by_tiles(keys, by_head, device, precision, rng):
+    """Tiles that are hidden, open and mixed; one query sees few keys, another one the first."""
+    inputs = operands(rng, 2, 70, keys, 4, 2, 64)
+    inputs[0] /= 4
+    mask = np.zeros((2 if by_head else 1, 4 if by_head else 1, 70, keys), np.float32)
+    mask[..., 64:200] = -np.inf
+    mask[..., np.arange(keys) > 300 + np.arange(70)[:, None]] = -np.inf
+    mask[:, :, 5, :] = -np.inf
+    mask[:, :, 5, :40] = 0
+    mask[:, :, 40:, 250:260] = np.arange(10) / 8
+    mask[:, :, 7, 1:] = -np.inf
+    if by_head:
+        mask[1, 2, :, :] = -np.inf
+        mask[1, 2, :, :60] = 0
+    expected = attention(*inputs, mask, scale=0.125)
+    model = model_of([*inputs, mask], 0.125)
+    check(
+        model, [*inputs, mask], [expected], device=device, precision=precision,
+        accumulation=keys + 64,
+    )  # fmt: skip
+
+
 def by(engine, device, inputs, mask):
     """Attention of one query with a scale of 0.5, computed by an engine."""
     model = model_of([*inputs, mask], 0.5)
