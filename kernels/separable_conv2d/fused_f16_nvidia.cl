@@ -50,31 +50,24 @@ static inline uint permuted(uint a, uint bytes) {
   return d;
 }
 
-// Finishes and stores the sums v of channels o .. o + 3 of a pixel, and the biases of these channels.
+// Finishes and stores the sums v of channels o .. o + 3 of a pixel.
 #if WIDE
-#define STORE_QUAD(pixel, v)                                       \
-  {                                                                \
-    const int at = RESULT_AT(pixel, o, out_c);                     \
-    STORE4_ALIGNED(DST_T, dst, at, FINISH4_ALIGNED((v) + c4, at)); \
+#define STORE_QUAD(pixel, o, v)                                                  \
+  if ((o) < out_c) {                                                             \
+    const int at = RESULT_AT(pixel, o, out_c);                                   \
+    STORE4_ALIGNED(DST_T, dst, at, FINISH4_ALIGNED((v) + BIAS4_ALIGNED(o), at)); \
   }
-#define READ_BIAS(c4, o) \
-  if (BIAS && (o) < out_c) c4 = BIAS4_ALIGNED(o);
 #else
-#define STORE_LANE(pixel, lane, v)                               \
-  if (o + lane < out_c) {                                        \
-    const int at = RESULT_AT(pixel, o + lane, out_c);            \
-    STORE(DST_T, dst, at, FINISH((v).s##lane + c4.s##lane, at)); \
+#define STORE_LANE(pixel, o, v)                          \
+  if ((o) < out_c) {                                     \
+    const int at = RESULT_AT(pixel, o, out_c);           \
+    STORE(DST_T, dst, at, FINISH((v) + BIAS_AT(o), at)); \
   }
-#define STORE_QUAD(pixel, v) \
-  STORE_LANE(pixel, 0, v)    \
-  STORE_LANE(pixel, 1, v)    \
-  STORE_LANE(pixel, 2, v)    \
-  STORE_LANE(pixel, 3, v)
-#define READ_BIAS(c4, o)                         \
-  if ((o) < out_c) c4.s0 = BIAS_AT(o);           \
-  if ((o) + 1 < out_c) c4.s1 = BIAS_AT((o) + 1); \
-  if ((o) + 2 < out_c) c4.s2 = BIAS_AT((o) + 2); \
-  if ((o) + 3 < out_c) c4.s3 = BIAS_AT((o) + 3);
+#define STORE_QUAD(pixel, o, v)      \
+  STORE_LANE(pixel, o, (v).s0)       \
+  STORE_LANE(pixel, (o) + 1, (v).s1) \
+  STORE_LANE(pixel, (o) + 2, (v).s2) \
+  STORE_LANE(pixel, (o) + 3, (v).s3)
 #endif
 #if BIAS
 #define BIAS4_ALIGNED(o) LOAD4_ALIGNED(BIAS_T, bias, o)
@@ -101,11 +94,6 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void separable_conv2
   // The lanes of the diagonal have their weight in the low or the high half, others have zeros.
   const uint diagonal = g / 2 == q ? (g % 2 == 0 ? 0x4410 : 0x1044) : 0x4444;
   const uint diagonal2 = g / 2 == q ? (g % 2 == 0 ? 0x4432 : 0x3244) : 0x4444;
-
-  // The channels that an item stores, and their biases, which it reads before it needs them.
-  const int quad = item % QUADS, o = panel * TN + quad * 4;
-  float4 c4 = (float4)(0.0f);
-  READ_BIAS(c4, o)
 
   float4 sum[MB][NB];
 #pragma unroll
@@ -248,24 +236,25 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void separable_conv2
     for (int n = 0; n < NB; n += 2) {
       const float4 x = sum[m][n], y = sum[m][n + 1];
       // Neighbouring units exchange halves of 32 channels, so that their rows lie in other banks.
-      const int place = (n * 2 + q) ^ (g % 2 * 4);
+      const int quad = (n * 2 + q) ^ (g % 2 * 4);
       __local float4 *to =
-          sums + ((warp_k * WARPS_M + warp_m) * 8 + g) * (P * QUADS) + 2 * m * QUADS + place;
+          sums + ((warp_k * WARPS_M + warp_m) * 8 + g) * (P * QUADS) + 2 * m * QUADS + quad;
       to[0] = (float4)(x.s0, x.s1, y.s0, y.s1);
       to[QUADS] = (float4)(x.s2, x.s3, y.s2, y.s3);
     }
   }
   barrier(CLK_LOCAL_MEM_FENCE);
   for (int i = item; i < WARPS_M * 8 * P * QUADS; i += ITEMS) {
-    const int row = i / QUADS, to_unit = first_unit + row / P;
+    const int quad = i % QUADS, row = i / QUADS, to_unit = first_unit + row / P;
     const int to_line = to_unit / units_x, x = (to_unit - to_line * units_x) * P + row % P;
+    const int o = panel * TN + quad * 4;
     if (to_unit < units && x < out_w && o < out_c) {
       float4 v = (float4)(0.0f);
 #pragma unroll
       for (int k = 0; k < WARPS_K; ++k) {
         v += sums[k * (WARPS_M * 8 * P * QUADS) + row * QUADS + (quad ^ (row / P % 2 * 4))];
       }
-      STORE_QUAD(to_line * out_w + x, v)
+      STORE_QUAD(to_line * out_w + x, o, v)
     }
   }
 }

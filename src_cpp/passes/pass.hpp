@@ -134,7 +134,8 @@ void fuse_pad(ir::Graph& graph);
 enum class Separable { kNever, kWherePays, kAlways };
 
 /// A depthwise convolution and the 1x1 convolution that is its only reader become one node, which
-/// may compute both in one launch.
+/// may compute both in one launch; where a kernel may compute it, too, with the 1x1 convolution
+/// before them, if nothing else reads its result.
 void fuse_separable(ir::Graph& graph, Separable separable, const DeviceInfo& device);
 
 /// Whether experts that no sample has chosen are computed.
