@@ -614,3 +614,11 @@ def test_command_tells_what_is_missing(model, samples, capsys, tmp_path):
     assert "seed and prefer are given without" in fails(capsys, wrong, "tune", model, "--seed", "1")
     bounded = ("tune", model, "--max-error", "1e-3", "--samples", str(given))
     assert "again is given with max_error" in fails(capsys, wrong, *bounded, "--again")
+
+
+def test_nodes_beside_a_group_count_with_it():
+    """Their kernels convert what they write for it, or read of it."""
+    chain = [SimpleNamespace(index=i, input_ids=(i, 90 + i), output_ids=(i + 1,)) for i in range(5)]
+    assert mixing._beside({2}, chain) == {1, 3}
+    assert mixing._beside({0, 1}, chain) == {2}
+    assert mixing._beside({0, 4}, chain) == {1, 3}
