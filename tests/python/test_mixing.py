@@ -692,3 +692,11 @@ def test_all_factors_are_tried_first_and_weights_as_half_beside_them(model, samp
     assert tried[0] == ["factors", "factors"]
     assert tried[1] == ["factors", "factors", *["weights"] * 4]
     assert plan.error <= plan.max_error
+
+
+def test_nodes_beside_a_group_count_with_it():
+    """Their kernels convert what they write for it, or read of it."""
+    chain = [SimpleNamespace(index=i, input_ids=(i, 90 + i), output_ids=(i + 1,)) for i in range(5)]
+    assert mixing._beside({2}, chain) == {1, 3}
+    assert mixing._beside({0, 1}, chain) == {2}
+    assert mixing._beside({0, 4}, chain) == {1, 3}
