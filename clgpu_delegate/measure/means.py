@@ -25,20 +25,16 @@ class Means:
     inputs: Mapping[int, frozenset[int]]
     """By the tensor of the weights: what they are multiplied by."""
 
-    nodes: Mapping[int, int]
-    """By node: the tensor that it reads."""
-
     channels: Mapping[int, ChannelMeans]
     """By tensor."""
 
-    def of(self, weights: Iterable[int], nodes: Iterable[int] = ()) -> tuple[ChannelMeans, ...]:
-        """Those of the tensors that these weights are multiplied by, and that these nodes read."""
+    def of(self, weights: Iterable[int]) -> tuple[ChannelMeans, ...]:
+        """Those of the tensors that these weights are multiplied by."""
         read = {t for w in weights for t in self.inputs.get(w, ())}
-        read.update(self.nodes[n] for n in nodes if n in self.nodes)
         return tuple(self.channels[t] for t in sorted(read) if t in self.channels)
 
 
-NONE = Means({}, {}, {})
+NONE = Means({}, {})
 
 
 def observe(content: bytes, runtime: Runtime, samples: Iterable[Sequence[Array]]) -> Means:
@@ -82,7 +78,6 @@ def observe(content: bytes, runtime: Runtime, samples: Iterable[Sequence[Array]]
         inputs.setdefault(op.inputs[1], set()).add(op.inputs[0])
     return Means(
         {weights: frozenset(read) for weights, read in inputs.items()},
-        {op.node: op.inputs[0] for op in products},
         {
             tensor: ChannelMeans.of(tensor, total / counts[tensor])
             for tensor, total in sums.items()

@@ -799,7 +799,7 @@ class _Search:
     def _means_of(self, ids: _Ids) -> tuple[ChannelMeans, ...]:
         """Of what rounded weights multiply."""
         found = (
-            *self._means.of((ids.half | ids.bfloat) - ids.int8, ids.tf32),
+            *self._means.of((ids.half | ids.bfloat) - ids.int8),
             *self._int8_means.of(ids.int8),
         )
         return tuple(sorted(set(found), key=lambda of_one: of_one.tensor))

@@ -65,7 +65,7 @@ struct Options {
   bool pool_of_process = false;  ///< arenas are shared with other delegates
   std::string cache = "auto";    ///< as store::Store::of_option
   Tuning tuning = Tuning::kAuto;
-  bool half_io = false;       ///< with fp16 or a plan: inputs and outputs are half on the device, too
+  bool half_io = false;  ///< with fp16 or a plan: inputs and outputs are half on the device, too
   bool half_weights = false;  ///< without fp16: large weights are half on the device
   bool half_sums = false;     ///< with fp16 and mixed: products are added in half, block by block
   passes::DynamicRange dynamic_range = passes::DynamicRange::kDequantize;

@@ -113,7 +113,7 @@ enum class DynamicRange {
 /// integers are fused as those of a quantised model.
 void quantize_activations(ir::Graph& graph, const PrecisionPlan& plan);
 
-/// Constant weights that a plan stores in 16 bits, or lets round to TF32, of nodes whose input 0 has means in the plan,
+/// Constant weights that a plan stores in 16 bits, of nodes whose input 0 has means in the plan,
 /// are rounded, and the biases of these nodes get the mean of what that changes: each weight's loss
 /// times the mean of what it multiplies. Runs before nodes are fused, which may hide the input.
 void round_weights(ir::Graph& graph, const PrecisionPlan& plan);

@@ -1,7 +1,6 @@
 #include <cstring>
 #include <map>
 #include <optional>
-#include <utility>
 #include <vector>
 
 #include "base/bfloat.hpp"
@@ -17,36 +16,7 @@ namespace {
 
 constexpr const char* kPass = "round_weights";
 
-// How weights are rounded.
-enum class To { kHalf, kBfloat, kTf32 };
-
-// To the 10 bits of mantissa of TF32: nothing is left for a tensor core to round.
-float to_tf32(float value) {
-  constexpr std::uint32_t kRest = 0x1fff;
-  std::uint32_t bits = 0;
-  std::memcpy(&bits, &value, sizeof bits);
-  bits += kRest / 2 + ((bits >> 13U) & 1U);  // to the nearest, of two to the even one
-  bits &= ~kRest;
-  std::memcpy(&value, &bits, sizeof bits);
-  return value;
-}
-
-ir::Tensor rounded_to_tf32(const ir::Tensor& weights) {
-  const auto count = static_cast<std::size_t>(weights.shape.elements());
-  const auto bytes = std::make_shared<std::vector<std::uint8_t>>(count * sizeof(float));
-  for (std::size_t i = 0; i < count; ++i) {
-    const float value = to_tf32(element_of(*weights.constant, i));
-    std::memcpy(bytes->data() + i * sizeof value, &value, sizeof value);
-  }
-  ir::Tensor tensor = weights;
-  tensor.constant = std::make_shared<const ir::Constant>(
-      ir::Constant{bytes->data(), bytes->size(), DType::kF32, bytes});
-  return tensor;
-}
-
-ir::Tensor rounded(const ir::Tensor& weights, To to) {
-  if (to == To::kTf32) return rounded_to_tf32(weights);
-  const DType type = to == To::kHalf ? DType::kF16 : DType::kBF16;
+ir::Tensor rounded(const ir::Tensor& weights, DType type) {
   const auto count = static_cast<std::size_t>(weights.shape.elements());
   const auto bytes = std::make_shared<std::vector<std::uint8_t>>(count * sizeof(std::uint16_t));
   for (std::size_t i = 0; i < count; ++i) {
@@ -73,16 +43,16 @@ class Rounding {
     if (means == plan_.means.end()) return {};
     const int weights = node.inputs[uz(kind.slot)];
     const ir::Tensor& before = graph_.tensor(weights);
-    const auto to = rounding_of(node, before);
-    if (!to) return {};
+    const bool wide = plan_.bfloat.count(before.tflite_id) != 0;
+    if (!wide && plan_.half.count(before.tflite_id) == 0) return {};
     if (plan_.int8.count(before.tflite_id) != 0) return {};
     if (*problem_of_floats(before) != 0 || before.constant->dtype != DType::kF32) return {};
+    if (is_small(before) || (!wide && !before.constant->fits_half())) return {};
     std::string problem = problem_of_correction(graph_, node, means->second);
     if (!problem.empty()) return problem;
-    auto [found, is_new] =
-        rounded_.emplace(std::pair(weights, *to), static_cast<int>(graph_.tensors.size()));
+    auto [found, is_new] = rounded_.emplace(weights, static_cast<int>(graph_.tensors.size()));
     if (is_new) {
-      ir::Tensor tensor = rounded(before, *to);
+      ir::Tensor tensor = rounded(before, wide ? DType::kBF16 : DType::kF16);
       graph_.tensors.push_back(std::move(tensor));
     }
     ir::Tensor corrected =
@@ -94,18 +64,9 @@ class Rounding {
   }
 
  private:
-  std::optional<To> rounding_of(const ir::Node& node, const ir::Tensor& weights) const {
-    const bool large = weights.is_constant() && !is_small(weights);
-    if (large && plan_.bfloat.count(weights.tflite_id) != 0) return To::kBfloat;
-    if (!weights.is_constant() || !weights.constant->fits_half()) return {};
-    if (large && plan_.half.count(weights.tflite_id) != 0) return To::kHalf;
-    if (plan_.tf32.count(node.tflite_index) != 0) return To::kTf32;
-    return {};
-  }
-
   ir::Graph& graph_;
   const PrecisionPlan& plan_;
-  std::map<std::pair<int, To>, int> rounded_;  // by the weights: several nodes may share them
+  std::map<int, int> rounded_;  // by the weights: several nodes may share them
 };
 
 }  // namespace

@@ -1371,18 +1371,6 @@ def test_bias_has_the_mean_of_what_rounding_loses():
     assert_stays(ROUNDED, "round_weights", precision="fp16", plan=plan)
 
 
-def test_weights_of_factors_that_are_rounded_are_rounded_before():
-    rounded = np.array([0.1], np.float32).view(np.uint32)
-    rounded = ((rounded + 0xFFF + (rounded >> 13 & 1)) & ~np.uint32(0x1FFF)).view(np.float32)
-    lost = 64 * (np.float32(0.1) - rounded[0])
-    plan = f"model=0,tf32=0,{OF_ONE}"
-    after_it = after(ROUNDED, "round_weights", precision="mixed", plan=plan)
-    numbers = dict(re.findall(r"%(\d): .*splat\((.*)\)", after_it))
-    assert np.float32(numbers["4"]) == rounded[0]
-    assert abs(float(numbers["5"]) - 0.5 - lost) < 1e-6
-    assert "fully_connected(%0, %4, %5)" in after_it
-
-
 @pytest.mark.parametrize(
     ("old", "new", "means", "reason"),
     [
