@@ -12,9 +12,9 @@
 //           block_scales2 [cols, depth / block], of weights2; with TURN cosine, sine: [APART], with
 //           FULL [2 * APART]; with UPDATE the rows begin at element `inner` * start[axis] of dst, but at most
 //           at `inner` * most; with UPDATE 2 old: as dst, of `elements`
-// Launch    one work-group per 16 columns, whose warps share the depth, two runs of 8, APART from one
-//           begin to the other; with UPDATE 2 behind them one per WARPS * 32 * 8 elements of dst:
-//           global = (ceil(cols / 16) * WARPS * 32, or more, 1, 1), local = (WARPS * 32, 1, 1)
+// Launch    one work-group per 16 columns, whose warps share the depth; the columns are two runs of 8, APART
+//           from one begin to the other: global = (ceil(cols / 16) * WARPS * 32, 1, 1), local = (WARPS *
+//           32, 1, 1)
 // Macros    WARPS     4..16  warps of a work-group
 //           AHEAD     1..16  steps of 64 elements that a warp has begun to read
 //           ROWS      1..8   rows; up to 4 with SPLIT, 1 with NORM or TURN
@@ -193,14 +193,9 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void fully_connected
   const int begin_of_rows = 0;
 #endif
 #if UPDATE == 2
-  const int products = (cols + 15) / 16;
-  if (group >= products) {
-    for (int j = 0; j < 8; ++j) {
-      const int at = ((group - products) * 8 + j) * ITEMS + item;
-      if (at < elements && (at < begin_of_rows || at >= begin_of_rows + rows * cols))
-        STORE(DST_T, dst, at, LOAD(DST_T, old, at));
-    }
-    return;
+  for (int at = group * ITEMS + item; at < elements; at += (int)get_num_groups(0) * ITEMS) {
+    if (at < begin_of_rows || at >= begin_of_rows + rows * cols)
+      STORE(DST_T, dst, at, LOAD(DST_T, old, at));
   }
 #endif
   packed += (size_t)group * STEPS * (READS * 32) + lane;

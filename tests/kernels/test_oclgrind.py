@@ -28,6 +28,8 @@ EXEMPT = {
     "composite_decode": "inline PTX: shuffles between the work-items of a warp",
     "conv2d_tensor_halo": "inline PTX for NVIDIA's tensor cores",
     "conv2d_tensor_halo_pack": "packs for conv2d_tensor_halo only",
+    "device_address": "tells where a buffer lies, on NVIDIA's devices",
+    "device_address_read": "reads at an address that is a number, which Oclgrind does not know",
     "device_chain": "probes work-groups that wait for each other, which looks like a race",
     "device_dot8": "probes devices that list dot products of int8; Oclgrind lists none",
     "device_half": "probes GPUs that do not list half arithmetic; Oclgrind is a CPU",

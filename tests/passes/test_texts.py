@@ -1133,7 +1133,7 @@ def test_products_stay_apart_where_no_kernel_computes_them_together(before, fact
 
 
 # A product of a normalised row, seen as two heads.
-TURNED = """
+ROW_TURNED = """
 half
 %0: float16[1, 1, 128]
 %1: float32[128] = const splat(1)
@@ -1150,9 +1150,11 @@ inputs %0, %3, %4, %5, %6
 %10: float16[1, 9, 2, 128] = rotate.update(%5, %9, %6, %3, %4) op=DYNAMIC_UPDATE_SLICE node=3
 outputs %10
 """
-WRITTEN = TURNED.replace("rotate.update(%5, %9, %6, %3, %4)", "dynamic_update_slice(%5, %9, %6)")
-ONLY_TURNED = (
-    TURNED.replace("%10: float16[1, 9, 2, 128]", "%10: float16[1, 1, 2, 128]")
+ROW_WRITTEN = ROW_TURNED.replace(
+    "rotate.update(%5, %9, %6, %3, %4)", "dynamic_update_slice(%5, %9, %6)"
+)
+HEADS_TURNED = (
+    ROW_TURNED.replace("%10: float16[1, 9, 2, 128]", "%10: float16[1, 1, 2, 128]")
     .replace("rotate.update(%5, %9, %6, %3, %4)", "rotate(%9, %3, %4)")
     .replace("op=DYNAMIC_UPDATE_SLICE", "op=CONCATENATION")
 )
@@ -1161,9 +1163,9 @@ ONLY_TURNED = (
 @pytest.mark.parametrize(
     ("before", "inputs"),
     [
-        (TURNED, "%0, %2, -, -, -, -, -, %1, -, -, %3, %4, %5, %6"),
-        (WRITTEN, "%0, %2, -, -, -, -, -, %1, -, -, -, -, %5, %6"),
-        (ONLY_TURNED, "%0, %2, -, -, -, -, -, %1, -, -, %3, %4, -, -"),
+        (ROW_TURNED, "%0, %2, -, -, -, -, -, %1, -, -, %3, %4, %5, %6"),
+        (ROW_WRITTEN, "%0, %2, -, -, -, -, -, %1, -, -, -, -, %5, %6"),
+        (HEADS_TURNED, "%0, %2, -, -, -, -, -, %1, -, -, %3, %4, -, -"),
     ],
 )
 def test_products_end_in_rotations_and_updates(before, inputs):
@@ -1177,15 +1179,15 @@ def test_products_end_in_rotations_and_updates(before, inputs):
     "before",
     [
         # Angles of their own for each head.
-        TURNED.replace("[1, 1, 1, 64]", "[1, 1, 2, 64]"),
+        ROW_TURNED.replace("[1, 1, 1, 64]", "[1, 1, 2, 64]"),
         # Others read the rows, too.
-        TURNED.replace("outputs %10", "outputs %9, %10"),
+        ROW_TURNED.replace("outputs %10", "outputs %9, %10"),
         # Heads do not lie one after the other in the cache.
-        TURNED.replace("%5: float16[1, 9, 2, 128]", "%5: float16[1, 9, 3, 128]").replace(
+        ROW_TURNED.replace("%5: float16[1, 9, 2, 128]", "%5: float16[1, 9, 3, 128]").replace(
             "%10: float16[1, 9, 2, 128]", "%10: float16[1, 9, 3, 128]"
         ),
         # The cache has another type than its new value.
-        TURNED.replace("%5: float16", "%5: float32"),
+        ROW_TURNED.replace("%5: float16", "%5: float32"),
     ],
 )
 def test_rotations_and_updates_stay_apart_where_no_kernel_ends_in_them(before):

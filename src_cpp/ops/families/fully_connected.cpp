@@ -445,8 +445,8 @@ std::vector<kernel::Candidate> warps(const NodeContext& node, const Products& si
     launch.type("COS_T", node.input(kCosines).storage).type("SIN_T", node.input(kSines).storage);
     launch.src(kCosines).src(kSines);
   }
-  const std::int64_t items = tile.warps * 32, groups = ceil_div(size.cols, kWarpsColumns);
-  launch.range({uz(groups * items)}, {uz(items)});
+  const std::int64_t items = tile.warps * 32;
+  launch.range({uz(ceil_div(size.cols, kWarpsColumns) * items)}, {uz(items)});
   if (!fusion.update) {
     launch.macro("UPDATE", 0);
     return {candidate};
@@ -457,10 +457,7 @@ std::vector<kernel::Candidate> warps(const NodeContext& node, const Products& si
   candidate.in_place = {kOld};
   candidate.over_input = launch;
   candidate.over_input->macro("UPDATE", 1);
-  constexpr std::int64_t kCopied = 8;  // elements of an item
-  const std::int64_t elements = node.input(kOld).shape.elements();
-  launch.macro("UPDATE", 2).src(kOld).i32(elements);
-  launch.range({uz((groups + ceil_div(elements, items * kCopied)) * items)}, {uz(items)});
+  launch.macro("UPDATE", 2).src(kOld).i32(node.input(kOld).shape.elements());
   return {candidate};
 }
 

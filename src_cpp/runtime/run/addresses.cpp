@@ -21,8 +21,8 @@ void Addresses::try_on_all(bool on_all) { all_try = on_all; }
 Addresses::Addresses(cl::Context& context, store::Store& store) : context_(context) {
   if (!context.device().info.is(GpuFamily::kNvidia) && !all_try) return;
   queue_ = context.create_queue();
-  note_ =
-      context.create_kernel({kFile, kernel::assemble(kFile), kOptions}, "address_note", {}, store);
+  note_ = context.create_kernel({kFile, kernel::assemble(kFile), kOptions}, "device_address", {},
+                                store);
   work_ = reads_back(store);
 }
 
@@ -54,8 +54,8 @@ std::vector<cl::cl_ulong> Addresses::of(const std::vector<cl::cl_mem>& buffers) 
 bool Addresses::reads_back(store::Store& store) const {
   constexpr cl::cl_uint kNumber = 0x5EED1234;
   const cl::Api& api = context_.api();
-  const cl::KernelHandle read =
-      context_.create_kernel({kFile, kernel::assemble(kFile), kOptions}, "address_read", {}, store);
+  const cl::KernelHandle read = context_.create_kernel({kFile, kernel::assemble(kFile), kOptions},
+                                                       "device_address_read", {}, store);
   const cl::Memory source = context_.create_buffer(sizeof kNumber, "a number of addresses");
   const cl::Memory target = context_.create_buffer(sizeof kNumber, "a number of addresses");
   const cl::cl_mem from = source.get(), to = target.get();
