@@ -61,7 +61,8 @@ struct Launch {
   /// one of kernels/common/stored_types.cl, which then stands before the file. The first arguments
   /// are the scale and the zero point of the integers.
   bool converts_result = false, converts_input = false;
-  /// Never a stage of a chain or a member of a bundle, which do not align local memory as it needs.
+  /// Never a stage of a chain or a member of a bundle: these do not align local memory as it needs,
+  /// or their work-groups have more items than its barriers in PTX may wait for.
   bool is_alone = false;
 
   Launch& macro(const char* name, std::int64_t value) {

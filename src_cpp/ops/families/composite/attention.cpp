@@ -232,6 +232,9 @@ kernel::Candidate tensor_rows(const NodeContext& node, const Sizes& size) {
   push_strides(launch, node, size);
   launch.i32(of_batch).i32(of_head);
   launch.range({uz(size.key_heads) * kItems, uz(row_tiles), uz(size.batches)}, {kItems, 1, 1});
+  // With tiles of the mask it calls group_any, which waits for all items of the work-group; those
+  // of a chain or a bundle can be more than the items of this launch.
+  launch.is_alone = skips;
   candidate.launches.push_back(launch);
   return candidate;
 }

@@ -1,0 +1,80 @@
+"""Plans of a device that is not there: an H200 on paper."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import pytest
+
+from bench.plans import paper, snapshots
+from bench.plans.profile import KernelFacts, Profile
+from tests.limits.build import LayerError
+from tests.python.subprocesses import assert_succeeds, run_python
+
+HEAD = """
+import json, sys
+import numpy as np
+import clgpu_delegate
+from bench.plans.paper import indices
+from clgpu_delegate import _core
+from tests.model_maker import ModelMaker
+from tests.runtimes import make_interpreter
+
+index, = indices([json.loads(sys.argv[1])])
+
+def load(model, **options):
+    delegate = clgpu_delegate.load(
+        device=str(index), precision="fp16", half_io=True, warm_up=False, tuning="off",
+        isolate_builds="off", **options,
+    )
+    interpreter = make_interpreter("auto", model, [delegate], resolver="no_delegate")
+    interpreter.allocate_tensors()
+    return delegate, interpreter
+"""
+
+
+def answer(tmp_path, script: str, profile: Profile):
+    """What a script prints as JSON in a process whose device is the profile."""
+    facts = tmp_path / "facts"
+    facts.write_text(paper.facts_text(profile))
+    try:
+        variables = paper.variables(facts)
+    except (LayerError, paper.PaperError) as error:
+        pytest.skip(str(error))
+    device = {
+        "name": profile.device["CL_DEVICE_NAME"],
+        "platform": profile.platform["CL_PLATFORM_NAME"],
+        "probe": profile.probe,
+    }
+    done = run_python(HEAD + script, json.dumps(device), **variables)
+    assert_succeeds(done)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+ATTENTION = """
+from tests.ops.test_composite import model_of, operands
+
+_core.pretend_chain_groups(8)
+told = []
+for keys in (256, 600):
+    inputs = operands(np.random.default_rng(1), 1, 70, keys, 4, 2, 64)
+    mask = np.zeros((1, 1, 70, keys), np.float32)
+    delegate, _ = load(model_of([*inputs, mask], 0.125), chain="on")
+    explanation = delegate.explain()
+    (node,) = explanation.nodes
+    (chains,) = delegate.stats()["chains"]
+    told.append([node.candidate, explanation.partitions[0].launches, chains["launches"]])
+print(json.dumps(told))
+"""
+
+
+def test_attention_that_waits_for_its_whole_work_group_is_no_stage_of_a_chain(tmp_path):
+    device = snapshots.find("nvidia_h200")
+    kernels = {
+        ("composite_mask_tiles", "*"): KernelFacts(1024, 4),
+        ("composite_attention_nvidia", "*"): KernelFacts(1024, 32 << 10),
+    }
+    device = dataclasses.replace(device, kernels={**device.kernels, **kernels})
+    told = answer(tmp_path, ATTENTION, device)
+    assert told == [["tensor_rows", 1, 0], ["tensor_rows", 2, 0]]
