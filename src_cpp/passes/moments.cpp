@@ -45,7 +45,10 @@ struct Value {
 class Follower {
  public:
   Follower(const ir::Graph& graph, const Moments& moments, int source, int mean)
-      : graph_(graph), moments_(moments), channels_(graph.tensor(source).shape.back(0)) {
+      : graph_(graph),
+        moments_(moments),
+        rank_(graph.tensor(source).shape.rank()),
+        channels_(graph.tensor(source).shape.back(0)) {
     values_[source] = {Form::kSource};
     values_[mean] = {Form::kMean};
   }
@@ -53,6 +56,9 @@ class Follower {
   // Records what the node computes; returns whether that has a form.
   bool follow(const ir::Node& node) {
     if (node.outputs.size() != 1 || values_.count(node.outputs[0]) > 0) return false;
+    // A constant with more axes than x gives the result more axes, too; that of the normalisation
+    // has those of x.
+    if (graph_.tensor(node.outputs[0]).shape.rank() != rank_) return false;
     const std::optional<Value> value = value_of(node);
     // Only the last operation may have an activation.
     if (!value || (value->form != Form::kResult && !node.epilogue.empty())) return false;
@@ -176,7 +182,7 @@ class Follower {
 
   const ir::Graph& graph_;
   const Moments& moments_;
-  int channels_;
+  int rank_, channels_;
   std::map<int, Value> values_;
   std::set<int> closed_;
 };

@@ -238,3 +238,21 @@ def test_constants_of_other_shapes_stay_outside(device, precision, rng):
     model = m.build(m.add(y, m.m.constant(rows)))
     assert launches_of(model)[0] == 3 + 2
     check(model, [sample(rng)], None, device=device, precision=precision, accumulation=60)
+
+
+@pytest.mark.parametrize("which", ["scale", "bias", "epsilon"])
+def test_constant_of_more_axes_gives_the_result_more_axes(which, device, precision, rng):
+    m = Maker()
+    mean, variance = m.moments()
+
+    def constant(name: str, value: float | np.ndarray, size: int) -> int:
+        shape = (1, 1, 1, 1, size) if name == which else (size,)
+        return m.m.constant(np.full(shape, value, np.float32))
+
+    values = rng.uniform(0.5, 1.5, 8).astype(np.float32)
+    inverse = m.rsqrt(m.add(variance, constant("epsilon", 1e-3, 1)))
+    y = m.mul(m.mul(m.sub(m.x, mean), inverse), constant("scale", values, 8))
+    y = m.add(y, constant("bias", values, 8))
+    assert m.m.shape(y) == (1, *IMAGE)
+    x = half_exact(rng.standard_normal(IMAGE).astype(np.float32) + 0.5)
+    check(m.build(y), [x], None, device=device, precision=precision, accumulation=30)

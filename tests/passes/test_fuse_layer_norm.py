@@ -260,3 +260,27 @@ def test_constants_of_other_shapes_stay_outside(device, precision, rng):
     model = m.build(m.add(y, m.m.constant(rows)))
     assert launches_of(model)[0] == 1 + 2
     check(model, [sample(rng)], None, device=device, precision=precision, accumulation=8)
+
+
+@pytest.mark.parametrize("which", ["scale", "bias", "epsilon", "exponent"])
+def test_constant_of_more_axes_gives_the_result_more_axes(which, device, precision, rng):
+    m = Maker()
+    m.x = m.m.input("rows", (4, 8))
+    mean = m.m.op("MEAN", [m.x, m.axes], (4, 1), keep_dims=True)
+    centred = m.sub(m.x, mean)
+    variance = m.m.op("MEAN", [m.square(centred), m.axes], (4, 1), keep_dims=True)
+
+    def constant(name: str, value: float | np.ndarray, size: int) -> int:
+        shape = (1, 1, size) if name == which else (size,)
+        return m.m.constant(np.full(shape, value, np.float32))
+
+    values = rng.uniform(0.5, 1.5, 8).astype(np.float32)
+    moved = m.add(variance, constant("epsilon", 1e-3, 1))
+    y = m.mul(centred, m.pow(moved, constant("exponent", -0.5, 1)))
+    y = m.mul(y, constant("scale", values, 8))
+    y = m.add(y, constant("bias", values, 8))
+    assert m.m.shape(y) == (1, 4, 8)
+    check(
+        m.build(y), [sample(rng), sample(rng)[0, :4, 0]], None, device=device,
+        precision=precision, accumulation=8,
+    )  # fmt: skip
