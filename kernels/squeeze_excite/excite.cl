@@ -37,7 +37,7 @@
 
 #define HIDDEN_ACTIVATED(x) ACTIVATION(HIDDEN_ACT, x)
 #if HARD
-#define GATE_ACTIVATED(x) (fmin(fmax((x) + 3.0f, 0.0f), 6.0f) * (1.0f / 6.0f))
+#define GATE_ACTIVATED(x) (WITHIN((x) + 3.0f, 0.0f, 6.0f) * (1.0f / 6.0f))
 #else
 #define GATE_ACTIVATED(x) ACTIVATION(GATE_ACT, x)
 #endif

@@ -10,7 +10,7 @@ import pytest
 import clgpu_delegate
 from tests.model_maker import ModelMaker
 from tests.ops.harness import check, half_exact
-from tests.runtimes import make_interpreter
+from tests.runtimes import make_interpreter, run_interpreter
 
 
 class Case(NamedTuple):
@@ -178,6 +178,18 @@ def test_every_candidate(case, device, precision, rng):
         model.build(), model.inputs, [model.want], device=device, precision=precision,
         accumulation=model.accumulation,
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("case", ["hard", "hard_divided", "mean"])
+def test_nan_in_the_image_is_in_all_of_it(case, device, rng):
+    """Its channel's mean, so all gates; a bound of a gate does not hide it."""
+    model = Model(CASES[case], rng)
+    model.inputs[0][0, 2, 3, 1] = np.nan
+    delegate = clgpu_delegate.load(device=device)
+    interpreter = make_interpreter("auto", model.build(), [delegate], resolver="no_delegate")
+    (got,) = run_interpreter(interpreter, model.inputs)
+    assert delegate.explain().partitions[0].launches == 2
+    assert np.isnan(got).all()
 
 
 def test_gate_of_one_image_multiplies_another(device, precision, rng):
