@@ -22,7 +22,7 @@
 #define activation_5(x) (-fmin(sign(x), 0.0f))
 #define activation_6(x) (1.0f / (1.0f + exp(-(x))))
 #define activation_7(x) WITHIN(x, 0.0f, 1.0f)
-#define activation_8(x) ((x) * fmin(fmax((x) + 3.0f, 0.0f), 6.0f) * (1.0f / 6.0f))
+#define activation_8(x) ((x) * (fmin(fmax((x) + 3.0f, 0.0f), 6.0f) * (1.0f / 6.0f)))
 #define activation_9(x) (AT_LEAST(x, 0.0f) + ACT_ALPHA * fmin(x, 0.0f))
 #define activation_10(x) (AT_LEAST(x, 0.0f) + expm1(fmin(x, 0.0f)))
 #define activation_11(x) (0.5f * (x) * (1.0f + erf((x) * 0.70710678118654752f)))

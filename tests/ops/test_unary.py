@@ -100,6 +100,14 @@ def test_functions_keep_their_limits_far_from_zero(device):
     check(data, [x], expected, device=device, precision="fp32", reference=False)
 
 
+def test_hard_swish_of_large_numbers_is_the_number(device):
+    """TFLite's kernel multiplies by 6 first, which overflows."""
+    x = np.array([6e37, 3e38, -3e38, 4], np.float32)
+    data = one_op("HARD_SWISH", x.shape)
+    expected = [np.maximum(x, 0).astype(np.float64)]
+    check(data, [x], expected, device=device, precision="fp32", reference=False)
+
+
 def test_gelu_vanishes_far_below_zero(device):
     x = np.float32([-1e3, -30, 0, 30, 1e3])
     for approximate in (False, True):
