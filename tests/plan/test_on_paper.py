@@ -78,3 +78,26 @@ def test_attention_that_waits_for_its_whole_work_group_is_no_stage_of_a_chain(tm
     device = dataclasses.replace(device, kernels={**device.kernels, **kernels})
     told = answer(tmp_path, ATTENTION, device)
     assert told == [["tensor_rows", 1, 0], ["tensor_rows", 2, 0]]
+
+
+PRODUCTS = """
+told = []
+for rows, depth, cols in ((2048, 4096, 4096), (512, 1024, 1024)):
+    m = ModelMaker()
+    x = m.input("x", (rows, depth))
+    weights = m.constant(np.zeros((cols, depth), np.float32))
+    m.output(m.op("FULLY_CONNECTED", [x, weights], (rows, cols)))
+    delegate, _ = load(m.build())
+    told.append(delegate.explain().nodes[-1].candidates)
+print(json.dumps(told))
+"""
+
+
+def test_some_products_for_tensor_cores_do_without_wgmma(tmp_path):
+    device = snapshots.find("nvidia_h200")
+    device = dataclasses.replace(device, probe={**device.probe, "wgmma": True})
+    for names in answer(tmp_path, PRODUCTS, device):
+        tiles = [name for name in names if name.startswith("tensor_gemm_")]
+        assert len(tiles) <= 6
+        assert sum("wgmma" not in name for name in tiles) >= 2
+        assert any("wgmma" in name for name in tiles)

@@ -45,7 +45,7 @@ constexpr Tile kTiles[] = {
 };
 constexpr int kSplits[] = {1, 2, 3, 4, 6, 8, 12, 16, 24};
 constexpr int kMostSplits = 24;
-constexpr std::size_t kMostCandidates = 6;
+constexpr std::size_t kMostCandidates = 6, kMostWithWgmma = 4;
 constexpr std::int64_t kSmallResult = 256 << 10;  // bytes; see plan/bundles.cpp
 constexpr int kUnitBytes = 227 * 1024;            // local memory of a compute unit
 constexpr std::int64_t kStepsAlone = 16;
@@ -312,9 +312,12 @@ std::vector<kernel::Candidate> tensor_gemms(const NodeContext& node, const Devic
   }
   std::stable_sort(ranked.begin(), ranked.end(),
                    [](const Ranked& a, const Ranked& b) { return a.cost < b.cost; });
-  if (ranked.size() > kMostCandidates) ranked.resize(kMostCandidates);
   std::vector<kernel::Candidate> result;
+  // A driver may refuse a kernel with wgmma although the probe worked, so some do without.
+  std::size_t with_wgmma = 0;
   for (const Ranked& r : ranked) {
+    if (result.size() == kMostCandidates) break;
+    if (r.tile->wgmma && with_wgmma++ >= kMostWithWgmma) continue;
     std::string name = std::string("tensor_gemm_") + r.tile->name;
     if (r.splits > 1) name += "_split" + std::to_string(r.splits);
     result.push_back(maker.make(*r.tile, r.splits, std::move(name)));
