@@ -198,6 +198,20 @@ def test_kernels_that_get_addresses_give_the_same(model, x, device):
 
 
 @pytest.mark.usefixtures("addresses")
+@pytest.mark.parametrize("old", ["addresses[at] =", "device_address_read"])
+def test_bundles_remain_where_the_trial_of_addresses_does_not_build(model, x, device, old):
+    file = "device/address.cl"
+    _core.override_kernel_source(file, _core.kernel_sources()[file].replace(old, "no name"))
+    try:
+        delegate, interpreter = load(model, device=device, cache="off")
+    finally:
+        _core.override_kernel_source(file, None)
+    _, single = load(model, device=device, cache="off", chain="off")
+    np.testing.assert_allclose(infer(interpreter, x), infer(single, x), rtol=1e-5, atol=1e-5)
+    assert of(delegate) == {"partition": 0, "kernels": 1, "launches": len(WIDTHS)}
+
+
+@pytest.mark.usefixtures("addresses")
 def test_many_launches_alike_get_addresses_without_being_bundled(device):
     content = chain_of_products(12)
     row = np.random.default_rng(2).standard_normal((1, DEPTH)).astype(np.float32)

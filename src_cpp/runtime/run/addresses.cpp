@@ -20,10 +20,17 @@ void Addresses::try_on_all(bool on_all) { all_try = on_all; }
 
 Addresses::Addresses(cl::Context& context, store::Store& store) : context_(context) {
   if (!context.device().info.is(GpuFamily::kNvidia) && !all_try) return;
-  queue_ = context.create_queue();
-  note_ = context.create_kernel({kFile, kernel::assemble(kFile), kOptions}, "device_address", {},
-                                store);
-  work_ = reads_back(store);
+  // A driver that cannot do this makes bundles smaller. A lack of memory is an error, as
+  // everywhere.
+  try {
+    queue_ = context.create_queue();
+    note_ = context.create_kernel({kFile, kernel::assemble(kFile), kOptions}, "device_address", {},
+                                  store);
+    work_ = reads_back(store);
+  } catch (const cl::BuildError&) {
+  } catch (const cl::OpenCLError& error) {
+    if (error.out_of_memory()) throw;
+  }
 }
 
 std::vector<cl::cl_ulong> Addresses::of(const std::vector<cl::cl_mem>& buffers) const {
