@@ -101,3 +101,27 @@ def test_some_products_for_tensor_cores_do_without_wgmma(tmp_path):
         assert len(tiles) <= 6
         assert sum("wgmma" not in name for name in tiles) >= 2
         assert any("wgmma" in name for name in tiles)
+
+
+ENDED = """
+told = {}
+for engines in ({}, {"dynamic_update_slice": "select"}, {"rotate": "auto"}):
+    m = ModelMaker()
+    x, old = m.input("x", (1, 512)), m.input("old", (1, 1, 64, 512))
+    start = m.input("start", (4,), np.int32)
+    weights = np.random.default_rng(3).integers(-7, 8, (512, 512)) / np.float32(8)
+    y = m.op("FULLY_CONNECTED", [x, m.constant(weights.astype(np.float32))], (1, 512))
+    shape = m.constant(np.array([1, 1, 1, 512], np.int32))
+    y = m.op("RESHAPE", [y, shape], (1, 1, 1, 512))
+    m.output(m.op("DYNAMIC_UPDATE_SLICE", [old, y, start], (1, 1, 64, 512)))
+    delegate, _ = load(m.build(), engines=engines)
+    steps = [[step.pass_name, step.outcome] for step in delegate.explain().steps]
+    told[",".join(engines)] = [outcome for name, outcome in steps if name == "fuse_products"]
+print(json.dumps(told))
+"""
+
+
+def test_engines_of_what_may_end_a_product_keep_it_apart(tmp_path):
+    told = answer(tmp_path, ENDED, snapshots.find("nvidia_h200"))
+    assert set(told[""]) == {"applied"}
+    assert told["dynamic_update_slice"] == told["rotate"] == ["skipped"]

@@ -130,9 +130,10 @@ ir::Graph Partition::pass(ir::Graph graph, Level level) const {
   const bool fp32 = level >= Level::kFp32;
   passes::PipelineOptions wanted;
   wanted.separable = separable(options.plan.engines);
-  // Weights of nodes that stay apart can be divided and streamed.
+  // Weights of nodes that stay apart can be divided and streamed. What may end a product includes
+  // all that may be fused with one.
   wanted.products = options.plan.memory_budget == 0 &&
-                    !names_a_part(options.plan.engines, ops::kFusedFullyConnectedFamily);
+                    !names_a_part(options.plan.engines, ops::kEndedFullyConnectedFamily);
   wanted.norms = !names_a_part(options.plan.engines, ops::kLayerNormFamily);
   wanted.gates = options.plan.memory_budget == 0 &&
                  !names_a_part(options.plan.engines, ops::kSqueezeExciteFamily);
