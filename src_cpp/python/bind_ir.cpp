@@ -80,8 +80,8 @@ const Choices<Set>& settings() {
        [](Settings& s, const py::object& value) {
          s.options.separable = chosen<Separable>({{"never", Separable::kNever},
                                                   {"where_pays", Separable::kWherePays},
-                                                  {"pairs", Separable::kPairs},
-                                                  {"blocks", Separable::kBlocks}},
+                                                  {"as_pairs", Separable::kPairs},
+                                                  {"as_blocks", Separable::kBlocks}},
                                                  "separable", word(value));
        }},
       {"products", sets(&passes::PipelineOptions::products)},

@@ -983,7 +983,7 @@ def test_inverted_residual_block_whose_image_is_a_result_keeps_its_first_convolu
     assert "step fuse_separable applied node=2 into=1" in found
 
 
-@pytest.mark.parametrize(("separable", "is_block"), [("pairs", False), ("blocks", True)])
+@pytest.mark.parametrize(("separable", "is_block"), [("as_pairs", False), ("as_blocks", True)])
 def test_named_engines_decide_on_inverted_residual_blocks(separable, is_block):
     facts = {"device": "gpu", "mma_f16": True, "separable": separable}
     found = after("half\n" + INVERTED, "fuse_separable", **facts)
@@ -1899,7 +1899,7 @@ def test_predicate_stays_with_merged_nodes():
         outputs %5
         """,
         "fuse_separable",
-        separable="pairs",
+        separable="as_pairs",
     )
     assert "separable_conv2d(" in text
     assert "only_if(%3)" in text
