@@ -4,7 +4,7 @@
 
 namespace clgpu::passes {
 
-void fuse_separable(ir::Graph& graph, Separable separable, const DeviceInfo& device) {
+void fuse_separable(ir::Graph& graph, Separable separable, bool halves, const DeviceInfo& device) {
   constexpr const char* kPass = "fuse_separable";
   if (separable == Separable::kNever)
     return ir::skipped(graph, kPass, "the option engines names a kernel of its parts");
@@ -23,7 +23,7 @@ void fuse_separable(ir::Graph& graph, Separable separable, const DeviceInfo& dev
     ir::Node& pointwise = graph.nodes[uz(readers[between][0])];
     auto node = ops::separable(graph, depthwise, pointwise);
     if (!node) continue;
-    if (separable == Separable::kWherePays && !ops::separable_pays(graph, *node, device)) {
+    if (separable == Separable::kWherePays && !ops::separable_pays(graph, *node, halves, device)) {
       ir::declined(graph, kPass, pointwise.tflite_index,
                    "two launches are expected to be faster on this device");
       continue;
@@ -32,9 +32,11 @@ void fuse_separable(ir::Graph& graph, Separable separable, const DeviceInfo& dev
     const int image = depthwise.inputs[0], maker = makers[uz(image)];
     const bool alone = maker >= 0 && !removed[uz(maker)] && !is_output[uz(image)] &&
                        readers[uz(image)].size() == 1;
-    if (alone) {
+    if (alone && separable != Separable::kPairs) {
       auto block = ops::inverted(graph, graph.nodes[uz(maker)], *node);
-      if (block && (separable == Separable::kAlways || ops::inverted_pays(graph, *block, device))) {
+      const bool wanted = separable == Separable::kBlocks ||
+                          (block && halves && ops::inverted_pays(graph, *block, device));
+      if (block && wanted) {
         first = graph.nodes[uz(maker)].tflite_index;
         removed[uz(maker)] = true;
         node = std::move(block);

@@ -131,12 +131,18 @@ void dynamic_range(ir::Graph& graph, DynamicRange mode);
 void fuse_pad(ir::Graph& graph);
 
 /// Which depthwise convolutions are merged with the 1x1 convolution that follows.
-enum class Separable { kNever, kWherePays, kAlways };
+enum class Separable {
+  kNever,
+  kWherePays,
+  kPairs,   ///< all, but not with the 1x1 convolution before them, as engines of pairs need it
+  kBlocks,  ///< all, and with the 1x1 convolution before them where there is one
+};
 
 /// A depthwise convolution and the 1x1 convolution that is its only reader become one node, which
 /// may compute both in one launch; where a kernel may compute it, too, with the 1x1 convolution
-/// before them, if nothing else reads its result.
-void fuse_separable(ir::Graph& graph, Separable separable, const DeviceInfo& device);
+/// before them, if nothing else reads its result. Without `halves`, kWherePays does not count the
+/// kernels of halves, which compute whole results only.
+void fuse_separable(ir::Graph& graph, Separable separable, bool halves, const DeviceInfo& device);
 
 /// Whether experts that no sample has chosen are computed.
 enum class Experts {
@@ -215,6 +221,7 @@ struct PipelineOptions {
   bool products = true;  ///< of fuse_products
   bool norms = true;     ///< of fuse_layer_norm
   bool gates = true;     ///< of fuse_squeeze_excite
+  bool blocks = true;    ///< of fuse_separable: its `halves`
   bool borders = true;   ///< of fuse_borders
   DynamicRange dynamic_range = DynamicRange::kDequantize;
   Experts experts = Experts::kSparse;

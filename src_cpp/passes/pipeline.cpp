@@ -74,7 +74,7 @@ const std::vector<Pass>& pipeline() {
        [](G& graph, const O&, const D&) { dynamic_range(graph, DynamicRange::kDequantize); }},
       {"fuse_pad", [](G& graph, const O&, const D&) { fuse_pad(graph); }},
       {"fuse_separable",
-       [](G& graph, const O& o, const D& d) { fuse_separable(graph, o.separable, d); }},
+       [](G& graph, const O& o, const D& d) { fuse_separable(graph, o.separable, o.blocks, d); }},
       {"remove_dead", [](G& graph, const O&, const D&) { remove_dead(graph); }},
       {"choose_storage",
        [](G& graph, const O& o, const D&) {

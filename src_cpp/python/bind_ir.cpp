@@ -80,12 +80,14 @@ const Choices<Set>& settings() {
        [](Settings& s, const py::object& value) {
          s.options.separable = chosen<Separable>({{"never", Separable::kNever},
                                                   {"where_pays", Separable::kWherePays},
-                                                  {"always", Separable::kAlways}},
+                                                  {"as_pairs", Separable::kPairs},
+                                                  {"as_blocks", Separable::kBlocks}},
                                                  "separable", word(value));
        }},
       {"products", sets(&passes::PipelineOptions::products)},
       {"norms", sets(&passes::PipelineOptions::norms)},
       {"gates", sets(&passes::PipelineOptions::gates)},
+      {"blocks", sets(&passes::PipelineOptions::blocks)},
       {"borders", sets(&passes::PipelineOptions::borders)},
       {"dynamic_range",
        [](Settings& s, const py::object& value) {

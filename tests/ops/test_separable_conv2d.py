@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
 import clgpu_delegate
+from clgpu_delegate import _core
 from tests.limits import needs
 from tests.model_maker import ModelMaker
 from tests.ops.borders import Border
@@ -17,6 +18,8 @@ from tests.runtimes import make_interpreter, run_interpreter
 from tests.tolerance import assert_close
 
 ALWAYS = {"separable_conv2d": "separate"}
+# A name that only blocks have makes them, also where no kernel computes them in one launch.
+BLOCKS = {"separable_conv2d": "inverted_half|separate"}
 PARTS = {"conv2d": "naive", "depthwise_conv2d": "naive"}  # tested by files of their own
 FUSED, STAYS = "fused into node", "runs on the device"
 
@@ -116,10 +119,10 @@ def sample(case: Case, rng: np.random.Generator) -> np.ndarray:
 
 
 def run(
-    model: bytes, x: np.ndarray, engines: dict[str, str], resize: bool = False, **options: str
+    model: bytes, x: np.ndarray, engines: dict[str, str], resize: bool = False, **options: Any
 ) -> tuple[np.ndarray, list[dict]]:
     """The result, and how the explanation describes the nodes. Unwritten memory is NaN."""
-    delegate = clgpu_delegate.load(engines=engines, share_memory=False, **options)
+    delegate = clgpu_delegate.load(engines=engines, **{"share_memory": False, **options})
     interpreter = make_interpreter(op_runtime(), model, [delegate])
     outputs = run_interpreter(interpreter, [x], {0: x.shape} if resize else None)
     return outputs[-1], delegate.explain().to_dict()["nodes"]
@@ -136,14 +139,15 @@ def test_every_candidate_is_both_convolutions(case, device, precision, rng):
     options = {"device": device, "precision": precision}
     skip_if_large(np.prod(case.image) * max(case.filters, case.expanded))
     want, _ = run(model, x, PARTS, **options)
-    _, nodes = run(model, x, ALWAYS, **options)
+    _, nodes = run(model, x, BLOCKS if case.expanded else ALWAYS, **options)
     assert nodes[2]["reason"] == f"{FUSED} 1"
     if case.expanded:
         assert nodes[3]["reason"] == f"{FUSED} 1"
     assert {"separate", "naive"} <= set(nodes[1]["candidates"])
     assert len(nodes[1]["candidates"]) > 2 or LIMITED or case.expanded
     for name in nodes[1]["candidates"]:
-        got, nodes = run(model, x, {"separable_conv2d": f"{name}|auto"}, **options)
+        engine = f"{name}|inverted_half|auto" if case.expanded else f"{name}|auto"
+        got, nodes = run(model, x, {"separable_conv2d": engine}, **options)
         assert nodes[1]["candidate"] == name or LIMITED
         depth = 25 * max(case.image[3], case.expanded)
         assert_close(got, want, precision, depth, f"with {name}")
@@ -179,8 +183,76 @@ def test_inverted_block_of_another_batch_and_size(device, rng):
     case = CASES["inverted"]
     model, x = make_model(case, rng), sample(case._replace(image=(3, 5, 9, 8)), rng)
     want, _ = run(model, x, PARTS, resize=True, device=device)
-    got, _ = run(model, x, ALWAYS, resize=True, device=device)
+    got, _ = run(model, x, BLOCKS, resize=True, device=device)
     assert_close(got, want, "fp32", 25 * 40, "inverted")
+
+
+@pytest.mark.parametrize("engines", [ALWAYS, BLOCKS], ids=["pairs", "blocks"])
+@pytest.mark.parametrize("option", ["row_band", "memory_budget", "reuse"])
+def test_inverted_block_stays_on_the_device_where_others_have_bands(engines, option, device, rng):
+    """A block is computed as a whole: its results between have other rows than its result."""
+    case = CASES["inverted"]._replace(image=(1, 24, 7, 8))
+    model, x = make_model(case, rng), sample(case, rng)
+    skip_if_large(x.size * case.expanded)
+    want, _ = run(model, x, PARTS, device=device)
+    values = {
+        "row_band": {"row_band": 3},
+        "memory_budget": {"memory_budget": 60_000, "share_memory": True},  # less than the whole
+        "reuse": {"reuse": 1e-6},
+    }
+    got, nodes = run(model, x, engines, device=device, **values[option])
+    assert all(node["claimed"] for node in nodes), [node["reason"] for node in nodes]
+    assert (nodes[2]["reason"] == f"{FUSED} 1") == (engines == BLOCKS)
+    assert_close(got, want, "fp32", 25 * 40, option)
+
+
+def test_engine_of_pairs_is_taken_behind_a_1x1_convolution(device, rng):
+    needs.work_groups_of(128, "separable_conv2d_fused")
+    case = CASES["inverted"]
+    model, x = make_model(case, rng), sample(case, rng)
+    want, _ = run(model, x, PARTS, device=device)
+    got, nodes = run(model, x, {"separable_conv2d": "fused_16x32"}, device=device)
+    assert (nodes[1]["reason"], nodes[3]["reason"]) == (STAYS, f"{FUSED} 2")
+    assert nodes[2]["candidate"] == "fused_16x32"
+    assert_close(got, want, "fp32", 25 * 40, "fused_16x32")
+
+
+@pytest.mark.parametrize("expanded", [0, 40], ids=["pair", "block"])
+def test_result_between_is_a_half_only_where_the_precision_lets_it(expanded, device, rng):
+    case = Case((1, 24, 24, 8), 8, expanded=expanded)
+    model = make_model(case, rng)
+    skip_if_large(np.prod(case.image) * max(8, expanded))
+    had = clgpu_delegate.devices()[int(device)].abilities()
+    codes = {"none": 0, "khronos": 1, "arm": 2, "nvidia": 3}
+    facts = {"half_arithmetic": had.half_arithmetic, "mma_tf32": had.mma_tf32}
+
+    def explain(precision: str) -> clgpu_delegate.Explanation:
+        # The kernels for tensor cores are offered, but not built.
+        engines = {"separable_conv2d": "naive|inverted_half" if expanded else "naive"}
+        options = {"device": device, "precision": precision, "engines": engines}
+        delegate = clgpu_delegate.load(**options, cache="off", warm_up=False)
+        make_interpreter(op_runtime(), model, [delegate]).allocate_tensors()
+        return delegate.explain()
+
+    _core.pretend_probe(device, mma_f16=True, mma_s8=had.mma_s8, dot8=codes[had.dot8], **facts)
+    try:
+        whole = explain("fp16")
+        halves = [t.id for t in whole.tensors if t.storage == "float16"]
+        _, *between, _ = halves
+        assert len(between) == (2 if expanded else 1)
+        plan = f"model={explain('mixed').mixed.model},half="
+        mixed = explain(plan + "+".join(map(str, halves)))
+        refusing = [explain(plan + "+".join(map(str, set(halves) - {i}))) for i in between]
+    finally:
+        _core.stop_pretending(device)
+    engine = "inverted_half" if expanded else "fused_half"
+    for explanation in (whole, mixed):
+        assert not explanation.nodes[1].refused
+        assert any(name.startswith(engine) for name in explanation.nodes[1].candidates)
+    for explanation in refusing:
+        assert dict(explanation.nodes[1].refused)[engine] == (
+            "the precision does not let the result between the convolutions be rounded to half"
+        )
 
 
 def test_tuning_measures_both_ways(device, rng):

@@ -983,6 +983,21 @@ def test_inverted_residual_block_whose_image_is_a_result_keeps_its_first_convolu
     assert "step fuse_separable applied node=2 into=1" in found
 
 
+@pytest.mark.parametrize(("separable", "is_block"), [("as_pairs", False), ("as_blocks", True)])
+def test_named_engines_decide_on_inverted_residual_blocks(separable, is_block):
+    facts = {"device": "gpu", "mma_f16": True, "separable": separable}
+    found = after("half\n" + INVERTED, "fuse_separable", **facts)
+    assert ("expand=" in found) == is_block
+    assert "separable_conv2d(" in found
+
+
+def test_kernels_of_halves_do_not_count_where_results_are_computed_in_bands():
+    reason = "two launches are expected to be faster on this device"
+    step = f'fuse_separable declined node=2 "{reason}"'
+    facts = {"device": "gpu", "mma_f16": True, "blocks": False}
+    assert_stays("half\n" + INVERTED, "fuse_separable", step, **facts)
+
+
 @pytest.mark.parametrize(
     ("facts", "text"),
     [
@@ -1884,7 +1899,7 @@ def test_predicate_stays_with_merged_nodes():
         outputs %5
         """,
         "fuse_separable",
-        separable="always",
+        separable="as_pairs",
     )
     assert "separable_conv2d(" in text
     assert "only_if(%3)" in text

@@ -16,6 +16,7 @@
 #include "ops/families/separable_conv2d.hpp"
 #include "ops/families/squeeze_excite.hpp"
 #include "passes/pass.hpp"
+#include "plan/choose.hpp"
 #include "plan/roads.hpp"
 #include "tfl/node_view.hpp"
 
@@ -34,7 +35,13 @@ bool names_a_part(const plan::Engines& engines, const ops::Family& fused) {
 
 passes::Separable separable(const plan::Engines& engines) {
   const ops::Family& fused = ops::kSeparableConv2dFamily;
-  if (engines.count(fused.name) > 0) return passes::Separable::kAlways;
+  if (const auto wish = engines.find(fused.name); wish != engines.end()) {
+    const std::vector<std::string> names = plan::alternatives(wish->second);
+    const bool inverted = std::any_of(names.begin(), names.end(), [](const std::string& name) {
+      return plan::goes_by(name, ops::kInvertedEngine);
+    });
+    return inverted ? passes::Separable::kBlocks : passes::Separable::kPairs;
+  }
   return names_a_part(engines, fused) ? passes::Separable::kNever : passes::Separable::kWherePays;
 }
 
@@ -137,6 +144,9 @@ ir::Graph Partition::pass(ir::Graph graph, Level level) const {
   wanted.norms = !names_a_part(options.plan.engines, ops::kLayerNormFamily);
   wanted.gates = options.plan.memory_budget == 0 &&
                  !names_a_part(options.plan.engines, ops::kSqueezeExciteFamily);
+  // Nodes that stay apart are computed in bands of rows.
+  wanted.blocks =
+      options.plan.memory_budget == 0 && options.plan.row_band == 0 && !options.plan.reuse;
   // Regions of rows end at views.
   wanted.borders = options.plan.memory_budget == 0 && !options.plan.reuse &&
                    !names_a_part(options.plan.engines, ops::kFusedQuantizeFamily) &&

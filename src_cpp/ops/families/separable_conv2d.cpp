@@ -182,7 +182,8 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   return result;
 }
 
-int unit(const NodeContext&) { return 1; }
+// A block's results between have other rows than its result, so it has no bands.
+int unit(const NodeContext& node) { return node.attrs<SeparableAttrs>().expand ? 0 : 1; }
 
 RowNeed need(const NodeContext& node, int input, RowRange rows) {
   const auto& depthwise = *node.attrs<SeparableAttrs>().depthwise.attrs;
@@ -305,11 +306,12 @@ bool inverted_pays(const ir::Graph& graph, const ir::Node& node, const DeviceInf
   return may_be_half(graph, node, device);
 }
 
-bool separable_pays(const ir::Graph& graph, const ir::Node& node, const DeviceInfo& device) {
+bool separable_pays(const ir::Graph& graph, const ir::Node& node, bool halves,
+                    const DeviceInfo& device) {
   if (device.is_mobile()) return false;
   if (graph.tensor(node.outputs[kResult]).is_quantized())
     return int8_refusal(NodeContext(graph, node), device).empty();
-  return may_be_half(graph, node, device) || fused_float_pays(graph, node, device);
+  return (halves && may_be_half(graph, node, device)) || fused_float_pays(graph, node, device);
 }
 
 const Family kSeparableConv2dFamily = [] {

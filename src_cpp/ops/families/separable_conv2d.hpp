@@ -11,6 +11,9 @@ namespace clgpu::ops {
 
 extern const Family kSeparableConv2dFamily;
 
+/// The engine that only inverted residual blocks have.
+constexpr const char* kInvertedEngine = "inverted_half";
+
 /// The original nodes, except for their tensors' numbers; the results of `depthwise` and `expand`
 /// are outputs 1 and 2 of the merged node, which have no readers.
 struct SeparableAttrs : ir::Attrs {
@@ -70,7 +73,8 @@ double apart_microseconds(const NodeContext& node, const DeviceInfo& device);
 bool inverted_pays(const ir::Graph& graph, const ir::Node& node, const DeviceInfo& device);
 
 /// Whether one launch is better than two on this device, according to measurements; or may be, and
-/// the candidates of the node decide.
-bool separable_pays(const ir::Graph& graph, const ir::Node& node, const DeviceInfo& device);
+/// the candidates of the node decide. Without `halves`, the kernels of halves do not count.
+bool separable_pays(const ir::Graph& graph, const ir::Node& node, bool halves,
+                    const DeviceInfo& device);
 
 }  // namespace clgpu::ops

@@ -53,6 +53,8 @@ struct Sizes {
   }
 };
 
+std::string engine_of(const Sizes& size) { return size.expands ? kInvertedEngine : "fused_half"; }
+
 constexpr double kLaunch = 3.1;  // microseconds, as tensor_gemm has them
 
 /// Estimate of the microseconds of the launch: the longer of latency and throughput, fitted to 690
@@ -158,9 +160,8 @@ kernel::Candidate make(const NodeContext& node, const Sizes& size, const Tile& t
   launch.range({uz(size.groups(tile) * tile.items())}, {uz(tile.items())});
 
   launches.push_back(std::move(launch));
-  const std::string name = (expands ? "inverted_half_" : "fused_half_") +
-                           std::to_string(tile.units() * tile.pixels()) + "x" +
-                           std::to_string(tile.tn) + "_split" + std::to_string(tile.warps_k);
+  const std::string name = engine_of(size) + "_" + std::to_string(tile.units() * tile.pixels()) +
+                           "x" + std::to_string(tile.tn) + "_split" + std::to_string(tile.warps_k);
   kernel::Candidate result{name, std::move(launches), std::move(scratch)};
   result.tensor_cores = true;
   return result;
@@ -215,7 +216,11 @@ std::vector<kernel::Candidate> fused_half(const NodeContext& node, const DeviceI
   const bool fit = takes(kFilter) && takes(kWeights) && (!size.expands || takes(kExpandWeights));
   if (why.empty() && !fit)
     why = "weights in float may not fit the half that the image is stored as";
-  if (!why.empty()) return {{"fused_half", {}, {}, why}};
+  const auto rounded = [&](int output) { return node.output(output).storage == DType::kF16; };
+  if (why.empty() && !node.allows_half() &&
+      !(rounded(kBetween) && (!size.expands || rounded(kExpanded))))
+    why = "the precision does not let the result between the convolutions be rounded to half";
+  if (!why.empty()) return {{engine_of(size), {}, {}, why}};
   auto found = ranked(size, device);
   if (found.size() > kMostCandidates) found.resize(kMostCandidates);
   std::vector<kernel::Candidate> result;
