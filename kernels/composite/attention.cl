@@ -69,6 +69,9 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void composite_attentio
     float scale CHUNK_PARAM) {
   LOCAL_ARRAY(float, query, ROWS *DEPTH);
   LOCAL_ARRAY(float, shared, ROWS *WG);
+  // What the work-group has reduced a row of `shared` to. Intel's compiler for CPUs (2026.2) moves loads
+  // of shared[r * WG] of 8 rows before the loop with barriers that writes them.
+  LOCAL_ARRAY(float, reduced, ROWS);
   const int item = get_local_id(0);
 #if SPLIT
   const int chunks = (keys + chunk - 1) / chunk;
@@ -143,19 +146,17 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void composite_attentio
       }
       barrier(CLK_LOCAL_MEM_FENCE);
     }
+    for (int r = item; r < ROWS; r += WG) reduced[r] = shared[r * WG];
+    barrier(CLK_LOCAL_MEM_FENCE);
     float shrink[ROWS];
     bool any = false;
-    for (int r = 0; r < ROWS; ++r) any = any || shared[r * WG] != -INFINITY;
-    if (!any) {
-      barrier(CLK_LOCAL_MEM_FENCE);
-      continue;
-    }
+    for (int r = 0; r < ROWS; ++r) any = any || reduced[r] != -INFINITY;
+    if (!any) continue;
     for (int r = 0; r < ROWS; ++r) {
-      const float larger = fmax(largest[r], shared[r * WG]);
+      const float larger = fmax(largest[r], reduced[r]);
       shrink[r] = weight_of(largest[r], larger);
       largest[r] = larger;
     }
-    barrier(CLK_LOCAL_MEM_FENCE);
     for (int r = 0; r < ROWS; ++r) {
       const float weight = weight_of(score[r], largest[r]);
       total[r] = total[r] * shrink[r] + weight;
@@ -184,6 +185,8 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void composite_attentio
     }
     barrier(CLK_LOCAL_MEM_FENCE);
   }
+  for (int r = item; r < ROWS; r += WG) reduced[r] = shared[r * WG];
+  barrier(CLK_LOCAL_MEM_FENCE);
   for (int r = 0; r < ROWS; ++r) {
     const int row = first + r;
     if (row >= rows) break;
@@ -197,13 +200,13 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void composite_attentio
     }
     if (item == 0) {
       parts[at] = largest[r];
-      parts[at + 1] = shared[r * WG];
+      parts[at + 1] = reduced[r];
     }
 #else
     const int at = ((batch * queries + row / share) * heads + head * share + row % share) * cols;
     for (int p = 0; p < PARTS; ++p) {
       const int col = p * WG + item;
-      if (col < cols) STORE(DST_T, dst, at + col, sums[r][p] / shared[r * WG]);
+      if (col < cols) STORE(DST_T, dst, at + col, sums[r][p] / reduced[r]);
     }
 #endif
   }

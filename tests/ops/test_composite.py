@@ -127,25 +127,63 @@ ENGINES = pytest.mark.parametrize(
 @pytest.mark.parametrize("keys", [600, 605])
 @pytest.mark.parametrize("by_head", [False, True])
 def test_long_masks_are_looked_at_by_tiles(keys, by_head, device, precision, rng):
-    """Tiles that are hidden, open and mixed; one query sees few keys, another one the first."""
+    """Tiles that are hidden, open and mixed; some queries see late keys only."""
     inputs = operands(rng, 2, 70, keys, 4, 2, 64)
     inputs[0] /= 4
     mask = np.zeros((2 if by_head else 1, 4 if by_head else 1, 70, keys), np.float32)
     mask[..., 64:200] = -np.inf
     mask[..., np.arange(keys) > 300 + np.arange(70)[:, None]] = -np.inf
-    mask[:, :, 5, :] = -np.inf
-    mask[:, :, 5, :40] = 0
     mask[:, :, 40:, 250:260] = np.arange(10) / 8
-    mask[:, :, 7, 1:] = -np.inf
+    for query, seen in ((5, slice(270, 300)), (7, slice(1)), (8, slice(keys - 1, keys))):
+        mask[:, :, query, :] = -np.inf
+        mask[:, :, query, seen] = 0
     if by_head:
         mask[1, 2, :, :] = -np.inf
-        mask[1, 2, :, :60] = 0
+        mask[1, 2, :, keys - 40 :] = 0
     expected = attention(*inputs, mask, scale=0.125)
     model = model_of([*inputs, mask], 0.125)
     check(
         model, [*inputs, mask], [expected], device=device, precision=precision,
         accumulation=keys + 64,
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("queries", [1, 2, 4, 70])
+def test_rows_may_see_late_keys_only(queries, device, precision, rng):
+    """Beside rows that see all keys, and each in another step of a work-group."""
+    inputs = operands(rng, 2, queries, 150, 4, 2, 64)
+    inputs[0] /= 4
+    mask = np.zeros((2, 4, queries, 150), np.float32)
+    from_key = 149 - 37 * (np.arange(8 * queries).reshape(2, 4, queries) % 5)
+    mask[np.arange(150) < from_key[..., None]] = -np.inf
+    expected = attention(*inputs, mask, scale=0.125)
+    model = model_of([*inputs, mask], 0.125)
+    check(model, [*inputs, mask], [expected], device=device, precision=precision, accumulation=214)
+
+
+@pytest.mark.parametrize("queries", [1, 3, 70])
+@pytest.mark.parametrize("hidden", [-np.inf, -1e9])
+def test_a_row_that_sees_nothing(hidden, queries, device, precision, rng):
+    """Beside rows that see keys. A mask of halves cannot tell the two numbers: the row is a mean.
+
+    In floats, a row of -infinity is NaN, as with XNNPACK; ADD of the reference kernels makes it
+    finite.
+    """
+    inputs = operands(rng, 1, queries, 150, 4, 2, 64)
+    inputs[0] /= 4
+    mask = np.where(np.arange(150) < 100, np.float32(hidden), np.float32(0))
+    mask = np.broadcast_to(mask, (1, 4, queries, 150)).copy()
+    mask[:, 1, queries // 2] = hidden
+    with np.errstate(invalid="ignore"):
+        expected = attention(*inputs, mask, scale=0.125)
+    if precision == "fp16" or np.isfinite(hidden):
+        expected[0, queries // 2, 1] = inputs[2][0, :, 0].mean(0)
+    model = model_of([*inputs, mask], 0.125)
+    with np.errstate(over="ignore"):  # of the mask as halves
+        check(
+            model, [*inputs, mask], [expected], device=device, precision=precision,
+            accumulation=214, reference=precision == "fp32" and np.isfinite(hidden),
+        )  # fmt: skip
 
 
 def by(engine, device, inputs, mask):
