@@ -35,6 +35,10 @@ std::vector<int> takers(const ir::Graph& graph, const Links& links, const Sums& 
   for (std::size_t i = 0; i < graph.nodes[uz(writer)].inputs.size(); ++i) {
     const auto slot = slot_of(graph, links, sums, writer, static_cast<int>(i));
     if (!slot) return {};
+    // Kernels of integers, whose results are converted, have no addend of floats.
+    if (std::any_of(slot->tensors.begin(), slot->tensors.end(),
+                    [&](int id) { return graph.tensor(id).is_converted(); }))
+      return {};
     const ir::Node& part = graph.nodes[uz(slot->writer)];
     const int free = part.kind->residual;
     if (free < 0 || static_cast<int>(part.inputs.size()) > free) return {};

@@ -1,5 +1,6 @@
 #include "passes/bias_correction.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/index.hpp"
@@ -74,7 +75,7 @@ std::string problem_of_correction(const ir::Graph& graph, const ir::Node& node,
   return "";
 }
 
-ir::Tensor corrected_bias(const ir::Graph& graph, const ir::Node& node, const ir::Tensor& rounded,
+ir::Tensor corrected_bias(ir::Graph& graph, const ir::Node& node, const ir::Tensor& rounded,
                           const std::vector<float>& means) {
   const ir::Tensor& exact = graph.tensor(node.inputs[uz(node.kind->weights.slot)]);
   const ir::Tensor& bias = graph.tensor(node.inputs[uz(node.kind->weights.bias)]);
@@ -85,6 +86,9 @@ ir::Tensor corrected_bias(const ir::Graph& graph, const ir::Node& node, const ir
   const Filter filter = shape.rank() == 4 ? Filter{shape[1], shape[2], depthwise ? 1 : shape[3]}
                                           : Filter{1, 1, shape[1]};
   const std::vector<double> share = shares_of(graph, node, filter);
+  // How much of the filter lies outside of the image depends on its size.
+  if (std::any_of(share.begin(), share.end(), [](double part) { return part != 1; }))
+    ir::rely_on_shapes(graph);
   const std::size_t depth = uz(filter.depth), groups = means.size() / depth;
   const auto bytes = std::make_shared<std::vector<std::uint8_t>>(outputs * sizeof(float));
   for (std::size_t o = 0; o < outputs; ++o) {

@@ -206,7 +206,7 @@ void choose_sums(ir::Graph& graph, bool all, const PrecisionPlan* plan);
 /// QUANTIZE of floats moves into the kernel that writes its input, DEQUANTIZE into those that read
 /// its result, or else into the one that writes its input, if these can convert
 /// (ir::Tensor::is_converted): the node becomes a view. Each number is the same as with a launch of
-/// its own. Runs after choose_storage.
+/// its own, but halves are not rounded before they become integers. Runs after choose_storage.
 void fuse_borders(ir::Graph& graph, bool fuses);
 
 /// How the passes rewrite a graph; see the passes above.

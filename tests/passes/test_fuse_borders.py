@@ -11,7 +11,6 @@ import pytest
 import clgpu_delegate
 from tests.model_maker import ModelMaker, Quantization
 from tests.ops.harness import alternatives, check, op_runtime
-from tests.passes.texts import assert_becomes, assert_stays
 from tests.quantized.parameters import (
     add_bias,
     output_quantization,
@@ -379,40 +378,24 @@ def test_parts_of_a_concatenation_are_rounded_in_place(device, rng):
     assert_equal(m.build(), [x], fused=[1, 3], device=device)
 
 
-CONVOLUTION = """
-%0: float32[1, 4, 4, 4]
-%1: float32[4, 3, 3, 4] = const splat(0.5)
-inputs %0
-"""
-
-
-def test_the_tensor_before_quantize_holds_integers():
-    assert_becomes(
-        CONVOLUTION
-        + """
-        %2: float32[1, 4, 4, 4] = conv2d(%0, %1) op=CONV_2D node=0
-        %3: int8[1, 4, 4, 4] quantized(0.5, 3) = quantize(%2) op=QUANTIZE node=1
-        outputs %3
-        """,
-        "fuse_borders",
-        CONVOLUTION
-        + """
-        %2: float32[1, 4, 4, 4] storage=int8 quantized(0.5, 3) = conv2d(%0, %1) op=CONV_2D node=0
-        %3: int8[1, 4, 4, 4] quantized(0.5, 3) = quantize.fused(%2) op=QUANTIZE node=1
-        outputs %3
-        step fuse_borders applied node=1 into=0 "the kernel writes its results as int8"
-        """,
-    )
-
-
-def test_a_tensor_with_other_readers_stays():
-    assert_stays(
-        CONVOLUTION
-        + """
-        %2: float32[1, 4, 4, 4] = conv2d(%0, %1) op=CONV_2D node=0
-        %3: int8[1, 4, 4, 4] quantized(0.5, 3) = quantize(%2) op=QUANTIZE node=1
-        outputs %2, %3
-        """,
-        "fuse_borders",
-        'fuse_borders declined node=1 "its input is a result of the partition"',
-    )
+def test_an_addition_behind_a_concatenation_of_integer_products_stays(device, rng):
+    m = ModelMaker()
+    q_in = random_quantization(rng, np.int8)
+    x = m.input("x", (1, 5, 7, 8), np.int8, quantization=q_in)
+    parts = []
+    for _ in range(2):
+        weights = m.constant(
+            random_integers(rng, (16, 1, 1, 8), np.int8), quantization=Quantization(0.01, 0)
+        )
+        y = m.op(
+            "CONV_2D", [x, weights], (1, 5, 7, 16), dtype=np.int8, quantization=(0.1, 3), **WINDOW
+        )
+        parts.append(m.op("DEQUANTIZE", [y], (1, 5, 7, 16), dtype=np.float32))
+    joined = m.op("CONCATENATION", parts, (1, 5, 7, 32), axis=3)
+    other = m.input("other", (1, 5, 7, 32))
+    m.output(m.op("ADD", [joined, other], (1, 5, 7, 32)))
+    inputs = [
+        random_integers(rng, (1, 5, 7, 8), np.int8),
+        rng.standard_normal((1, 5, 7, 32)).astype(np.float32),
+    ]
+    assert_equal(m.build(), inputs, fused=[1, 3], device=device)

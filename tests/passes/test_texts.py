@@ -2159,6 +2159,47 @@ def test_carried_tensor_is_not_changed_before_others_have_read_it():
     assert "step bring_together applied node=2" in got
 
 
+# fuse_borders
+
+CONVERTED = """
+%0: float32[1, 4, 4, 4]
+%1: float32[4, 3, 3, 4] = const splat(0.5)
+inputs %0
+"""
+
+
+def test_the_tensor_before_quantize_holds_integers():
+    assert_becomes(
+        CONVERTED
+        + """
+        %2: float32[1, 4, 4, 4] = conv2d(%0, %1) op=CONV_2D node=0
+        %3: int8[1, 4, 4, 4] quantized(0.5, 3) = quantize(%2) op=QUANTIZE node=1
+        outputs %3
+        """,
+        "fuse_borders",
+        CONVERTED
+        + """
+        %2: float32[1, 4, 4, 4] storage=int8 quantized(0.5, 3) = conv2d(%0, %1) op=CONV_2D node=0
+        %3: int8[1, 4, 4, 4] quantized(0.5, 3) = quantize.fused(%2) op=QUANTIZE node=1
+        outputs %3
+        step fuse_borders applied node=1 into=0 "the kernel writes its results as int8"
+        """,
+    )
+
+
+def test_a_tensor_with_other_readers_stays():
+    assert_stays(
+        CONVERTED
+        + """
+        %2: float32[1, 4, 4, 4] = conv2d(%0, %1) op=CONV_2D node=0
+        %3: int8[1, 4, 4, 4] quantized(0.5, 3) = quantize(%2) op=QUANTIZE node=1
+        outputs %2, %3
+        """,
+        "fuse_borders",
+        'fuse_borders declined node=1 "its input is a result of the partition"',
+    )
+
+
 def test_each_pass_has_its_cases_here():
     cases = Path(__file__).read_text(encoding="utf-8")
     for name in _core.ir_passes():
