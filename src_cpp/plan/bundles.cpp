@@ -66,7 +66,9 @@ void add_singles(const Plan& plan, const std::vector<std::size_t>& local_bytes,
   std::map<std::string, std::vector<std::size_t>> alike;
   for (std::size_t i = 0; i < plan.run.size(); ++i) {
     const kernel::Launch& launch = plan.run[i].launch;
-    if (!taken[i] && !launch.runs_graphs) alike[text_key(launch)].push_back(i);
+    // Of a large one, the arguments are a small part of the time.
+    if (!taken[i] && !launch.runs_graphs && suits(plan, plan.run[i]))
+      alike[text_key(launch)].push_back(i);
   }
   for (const auto& [key, steps] : alike) {
     const Step& first = plan.run[steps.front()];

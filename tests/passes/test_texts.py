@@ -2169,35 +2169,28 @@ inputs %0
 
 
 def test_the_tensor_before_quantize_holds_integers():
-    assert_becomes(
-        CONVERTED
-        + """
-        %2: float32[1, 4, 4, 4] = conv2d(%0, %1) op=CONV_2D node=0
-        %3: int8[1, 4, 4, 4] quantized(0.5, 3) = quantize(%2) op=QUANTIZE node=1
-        outputs %3
-        """,
-        "fuse_borders",
-        CONVERTED
-        + """
-        %2: float32[1, 4, 4, 4] storage=int8 quantized(0.5, 3) = conv2d(%0, %1) op=CONV_2D node=0
-        %3: int8[1, 4, 4, 4] quantized(0.5, 3) = quantize.fused(%2) op=QUANTIZE node=1
-        outputs %3
-        step fuse_borders applied node=1 into=0 "the kernel writes its results as int8"
-        """,
-    )
+    before = """
+    %2: float32[1, 4, 4, 4] = conv2d(%0, %1) op=CONV_2D node=0
+    %3: int8[1, 4, 4, 4] quantized(0.5, 3) = quantize(%2) op=QUANTIZE node=1
+    outputs %3
+    """
+    expected = """
+    %2: float32[1, 4, 4, 4] storage=int8 quantized(0.5, 3) = conv2d(%0, %1) op=CONV_2D node=0
+    %3: int8[1, 4, 4, 4] quantized(0.5, 3) = quantize.fused(%2) op=QUANTIZE node=1
+    outputs %3
+    step fuse_borders applied node=1 into=0 "the kernel writes its results as int8"
+    """
+    assert_becomes(CONVERTED + before, "fuse_borders", CONVERTED + expected)
 
 
-def test_a_tensor_with_other_readers_stays():
-    assert_stays(
-        CONVERTED
-        + """
-        %2: float32[1, 4, 4, 4] = conv2d(%0, %1) op=CONV_2D node=0
-        %3: int8[1, 4, 4, 4] quantized(0.5, 3) = quantize(%2) op=QUANTIZE node=1
-        outputs %2, %3
-        """,
-        "fuse_borders",
-        'fuse_borders declined node=1 "its input is a result of the partition"',
-    )
+def test_a_tensor_before_quantize_with_other_readers_stays():
+    before = """
+    %2: float32[1, 4, 4, 4] = conv2d(%0, %1) op=CONV_2D node=0
+    %3: int8[1, 4, 4, 4] quantized(0.5, 3) = quantize(%2) op=QUANTIZE node=1
+    outputs %2, %3
+    """
+    reason = "its input is a result of the partition"
+    assert_stays(CONVERTED + before, "fuse_borders", f'fuse_borders declined node=1 "{reason}"')
 
 
 def test_each_pass_has_its_cases_here():
