@@ -50,6 +50,7 @@ constexpr std::int64_t kSmallResult = 256 << 10;  // bytes; see plan/bundles.cpp
 constexpr int kUnitBytes = 227 * 1024;            // local memory of a compute unit
 constexpr std::int64_t kStepsAlone = 16;
 constexpr std::int64_t kManyProducts = 1 << 27;  // multiply-adds of a launch of some 10 us
+constexpr std::int64_t kLongProducts = 1 << 29;
 
 /// Estimate of the microseconds of a launch with `groups` work-groups of `steps` steps, within
 /// about an eighth: a model of latency and throughput with coefficients fitted to 10000 launches on
@@ -166,6 +167,14 @@ class Maker {
     if (storage_ != DType::kF16 || p_.widens || p_.transposed) return false;
     return copy_bytes() == 16 && is_wide() && results * element() > kSmallResult &&
            results * p_.depth() >= kManyProducts;
+  }
+
+  /// Whether it would be left out of a chain by such a launch, which is too short to make up for
+  /// that.
+  bool suits_chains(const DeviceInfo& device) const {
+    const std::int64_t groups = ceil_div(p_.pixels(), 64) * ceil_div(p_.group_out, 64) * p_.groups;
+    return groups <= 2 * std::int64_t{device.compute_units} &&
+           p_.pixels() * p_.group_out * p_.groups * p_.depth() < kLongProducts;
   }
 
   /// Whether a tile suits the product at all.
@@ -295,7 +304,8 @@ std::vector<kernel::Candidate> tensor_gemms(const NodeContext& node, const Devic
 
   std::vector<Ranked> ranked;
   for (const Tile& tile : kTiles) {
-    if (!maker.suits(tile) || (tile.wgmma && !device.wgmma)) continue;
+    if (!maker.suits(tile)) continue;
+    if (tile.wgmma && (!device.wgmma || maker.suits_chains(device))) continue;
     const std::int64_t steps = maker.steps(tile), tiles = maker.tiles(tile);
     for (const int splits : kSplits) {
       const std::int64_t split_steps = ceil_div(steps, splits);
