@@ -136,12 +136,12 @@ def test_kernels_without_facts_have_the_limits_of_the_device_and_are_counted():
     unknown = dataclasses.replace(known, kernels={})
     # A network whose kernels are all in the profile.
     (with_facts, without) = (
-        paper.make(["unet"], [known])["unet"] + paper.make(["unet"], [unknown])["unet"]
+        paper.make(["lenet5"], [known])["lenet5"] + paper.make(["lenet5"], [unknown])["lenet5"]
     )
     assert with_facts.blocks == without.blocks
     assert len(without.unknown) > len(with_facts.unknown) == 0
     assert any(line.startswith("conv2d_") and "-DSRC_T=" in line for line in without.unknown)
-    (made,) = snapshots.make("unet", [unknown])
+    (made,) = snapshots.make("lenet5", [unknown])
     assert f"kernels that the profile does not know: {len(without.unknown)}\n" in made
 
 
