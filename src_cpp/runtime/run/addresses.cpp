@@ -18,8 +18,8 @@ std::atomic<bool> all_try{false};
 
 void Addresses::try_on_all(bool on_all) { all_try = on_all; }
 
-Addresses::Addresses(cl::Context& context, store::Store& store) : context_(context) {
-  if (!context.device().info.is(GpuFamily::kNvidia) && !all_try) return;
+Addresses::Addresses(cl::Context& context, store::Store& store, bool wanted) : context_(context) {
+  if (!all_try && (!wanted || !context.device().info.is(GpuFamily::kNvidia))) return;
   // A driver that cannot do this makes bundles smaller. A lack of memory is an error, as
   // everywhere.
   try {

@@ -14,10 +14,10 @@ namespace clgpu::runtime {
 /// tried.
 class Addresses {
  public:
-  /// Throws cl::BuildError and cl::OpenCLError.
-  Addresses(cl::Context& context, store::Store& store);
+  /// Where they are not `wanted` they do not work. Throws cl::BuildError and cl::OpenCLError.
+  Addresses(cl::Context& context, store::Store& store, bool wanted);
 
-  /// For tests: other devices than NVIDIA's try it, too, from now on.
+  /// For tests: other devices than NVIDIA's try it, too, from now on, wanted or not.
   static void try_on_all(bool on_all);
 
   /// Whether kernels of the device read what lies at an address.

@@ -11,7 +11,10 @@ namespace clgpu::runtime {
 
 Bundles::Bundles(cl::Context& context, const plan::Plan& plan,
                  const std::vector<std::size_t>& local_bytes, store::Store& store)
-    : context_(context), plan_(plan), addresses_(context, store) {
+    : context_(context),
+      plan_(plan),
+      // Seen right and faster with decoders, whose caches are carried; nothing else was compared.
+      addresses_(context, store, !plan.carries.empty()) {
   for (plan::Bundle& bundle : plan::find_bundles(
            plan, local_bytes, uz(context.device().info.local_bytes), addresses_.work()))
     bundles_.push_back({std::move(bundle), {}, {}});
