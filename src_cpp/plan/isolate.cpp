@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/index.hpp"
+#include "ops/shared/conversions.hpp"
 
 namespace clgpu::plan {
 
@@ -44,6 +45,8 @@ ir::Graph isolate(const ir::Graph& graph, std::size_t position) {
     if (inserted) part.tensors.push_back(graph.tensor(id));
     part.tensor(entry->second).carried = -1;  // other numbers must not remain on the device
     part.tensor(entry->second).is_kept = false;
+    // The host gives and takes what the runtime's kernels do.
+    if (graph.tensor(id).is_converted()) ops::store_as_computed(part.tensor(entry->second));
     return entry->second;
   };
   const auto intern = [&](int id) {

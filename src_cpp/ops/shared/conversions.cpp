@@ -105,6 +105,11 @@ bool can_convert_input(const ir::Graph& graph, const ir::Node& node, int slot, D
          });
 }
 
+void store_as_computed(ir::Tensor& tensor) {
+  tensor.storage = natural(tensor);
+  if (is_float(tensor.dtype)) tensor.quantization = nullptr;
+}
+
 std::vector<kernel::Candidate> candidates_of(const NodeContext& node, const DeviceInfo& device) {
   const Family& family = family_of(node.node());
   const std::vector<Converted> converted = converted_of(node);
@@ -117,8 +122,7 @@ std::vector<kernel::Candidate> candidates_of(const NodeContext& node, const Devi
     const bool is_result = one.kind == Operand::Kind::kOutput;
     const auto& ids = is_result ? node.node().outputs : node.node().inputs;
     ir::Tensor& tensor = graph.tensor(ids[uz(one.index)]);
-    tensor.storage = natural(tensor);
-    if (is_float(tensor.dtype)) tensor.quantization = nullptr;
+    store_as_computed(tensor);
   }
   auto candidates = family.candidates(NodeContext(graph, node.node()), device);
   for (kernel::Candidate& candidate : candidates) {

@@ -16,6 +16,9 @@ bool can_convert_result(const ir::Graph& graph, const ir::Node& node, DType stor
 /// converts one input.
 bool can_convert_input(const ir::Graph& graph, const ir::Node& node, int slot, DType storage);
 
+/// Lets a tensor that is converted have the type of its arithmetic in memory, too.
+void store_as_computed(ir::Tensor& tensor);
+
 /// The candidates of a node, those of its family. Where its result or an input is converted, the
 /// family sees it as stored in the type of its arithmetic, and the launches are changed afterwards.
 std::vector<kernel::Candidate> candidates_of(const NodeContext& node, const DeviceInfo& device);
