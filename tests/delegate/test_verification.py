@@ -103,6 +103,19 @@ def test_wrong_numbers_of_any_kind(sum_, broken, x, device):
     assert check_of(explanation).engine == "fully_connected/naive"
 
 
+def test_an_engine_whose_results_are_converted_to_integers_is_wrong(broken, x, device):
+    m = ModelMaker()
+    weights = models.normal(np.random.default_rng(8), 40, 40) / np.float32(6)
+    y = m.op("FULLY_CONNECTED", [m.input("x", (3, 40)), m.constant(weights), None], (3, 40))
+    m.output(m.op("QUANTIZE", [y], (3, 40), dtype=np.int8, quantization=(0.05, 3)))
+    broken(NAIVE, "FINISH_SUM(sum,", "FINISH_SUM(-3 * sum,")
+    engines = {"fully_connected": "naive|auto"}
+    (got,), explanation = run(m.build(), [x], op_runtime(), device=device, engines=engines)
+    (want,) = run_reference(m.build(), [x], op_runtime())
+    np.testing.assert_allclose(got.astype(int), want.astype(int), rtol=0, atol=1)
+    assert check_of(explanation).engine == "fully_connected/naive"
+
+
 def growing() -> bytes:
     """A loop of four dense layers, each of which makes the numbers four times as large."""
     m = ModelMaker()
