@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/index.hpp"
+#include "kernel/sources.hpp"
 #include "plan/conflicts.hpp"
 
 namespace clgpu::plan {
@@ -42,8 +43,8 @@ bool is_lent(const Plan& plan, int buffer) {
 }
 
 // All that the text of a bundle of one is made of.
-std::string text_key(const kernel::Launch& launch) {
-  std::string key = launch.file + ' ' + launch.entry + ' ' + launch.build_flags;
+std::string single_key(const kernel::Launch& launch) {
+  std::string key = kernel::text_key(launch) + launch.entry + ' ' + launch.build_flags;
   for (const auto& [name, value] : launch.macros) key += ' ' + name + '=' + value;
   for (std::size_t axis = 0; axis < 3; ++axis) {
     key += ' ' + std::to_string(launch.global[axis]) + '/' + std::to_string(launch.local[axis]);
@@ -68,7 +69,7 @@ void add_singles(const Plan& plan, const std::vector<std::size_t>& local_bytes,
     const kernel::Launch& launch = plan.run[i].launch;
     // Of a large one, the arguments are a small part of the time.
     if (!taken[i] && !launch.runs_graphs && suits(plan, plan.run[i]))
-      alike[text_key(launch)].push_back(i);
+      alike[single_key(launch)].push_back(i);
   }
   for (const auto& [key, steps] : alike) {
     const Step& first = plan.run[steps.front()];

@@ -4,8 +4,9 @@
 
 #include <algorithm>
 
-#include "ir/fields.hpp"
+#include "base/index.hpp"
 #include "ops/shared/common.hpp"
+#include "ops/shared/moments.hpp"
 #include "ops/shared/sharing.hpp"
 
 namespace clgpu::ops {
@@ -14,24 +15,13 @@ extern const Family kInstanceNormFamily;
 
 namespace {
 
-constexpr int kImage = 0, kScale = 1, kBias = 2, kResidual = 3;  // inputs
-constexpr int kMoments = 0, kFactors = 1;                        // scratch
-
-struct InstanceNormAttrs : ir::Attrs {
-  float epsilon = 0.0F;
-  CLGPU_FIELDS(epsilon)
-};
+using moments::kBias, moments::kScale;
+constexpr int kImage = moments::kX;
+constexpr int kMoments = 0, kFactors = 1;  // scratch
 
 ir::Shapes infer(const NodeContext& node) {
-  const ir::Shape& src = node.input(kImage).shape;
-  for (const int input : {kScale, kBias}) {
-    if (node.has_input(input) && node.input(input).shape.elements() != src.back(0)) {
-      throw ShapeError("an image of " + std::to_string(src.back(0)) +
-                       " channels does not fit constants of " + node.input(input).shape.str());
-    }
-  }
-  check_residual_shape(node, src);
-  return {src};
+  const std::string channels = std::to_string(node.input(kImage).shape.back(0));
+  return moments::infer(node, "an image of " + channels + " channels does");
 }
 
 std::int64_t power_of_two(std::int64_t at_least) {
@@ -131,20 +121,13 @@ kernel::Candidate in_vectors_of(int width, const NodeContext& node, const Device
   push_result(normalize.src(kImage).scratch_in(kFactors), node, kBias).i32(pixels).i32(channels);
   writing.set(normalize, ceil_div(pixels, writing.rows * kRepeat), images);
 
-  // No launch reads src after this one, so dst may overwrite it.
-  std::vector<int> in_place;
-  for (const int input : {kImage, kResidual}) {
-    if (node.output(0).placement) break;
-    if (node.has_input(input) && node.input(input).storage == node.output(0).storage) {
-      in_place.push_back(input);
-    }
-  }
   const std::int64_t of_float = static_cast<std::int64_t>(size_of(DType::kF32));
   return {width > 1 ? "vector_" + std::to_string(width) : "scalar",
           {moments, factors, normalize},
           {{images * chunks * 2 * channels * of_float}, {images * 2 * channels * of_float}},
           {},
-          in_place};
+          // No launch reads src after the last one, so dst may overwrite it.
+          moments::in_place(node)};
 }
 
 std::vector<kernel::Candidate> candidates_of(const NodeContext& node, const DeviceInfo& device,
@@ -163,24 +146,13 @@ std::vector<kernel::Candidate> candidates_of(const NodeContext& node, const Devi
 }
 
 std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceInfo& device) {
-  return candidates_of(node, device, node.attrs<InstanceNormAttrs>().epsilon, 0);
-}
-
-// Sums of values and squared differences; scale and shift.
-double flops(const NodeContext& node) {
-  return 6.0 * static_cast<double>(node.output(0).shape.elements());
+  return candidates_of(node, device, node.attrs<moments::Attrs>().epsilon, 0);
 }
 
 }  // namespace
 
 ir::Node instance_norm(const ir::Node& last, int x, float epsilon, int scale, int bias) {
-  ir::Node node = last;
-  node.kind = &kInstanceNormFamily;
-  node.inputs = {x, scale, bias};
-  InstanceNormAttrs attrs;
-  attrs.epsilon = epsilon;
-  node.attrs = share(attrs);
-  return node;
+  return moments::node(kInstanceNormFamily, last, x, epsilon, scale, bias);
 }
 
 std::vector<kernel::Candidate> instance_norm_candidates(const NodeContext& node,
@@ -192,14 +164,14 @@ std::vector<kernel::Candidate> instance_norm_candidates(const NodeContext& node,
 const Family kInstanceNormFamily = [] {
   Family family;
   family.name = "instance_norm";
-  family.attrs = ir::attrs_type<InstanceNormAttrs>();
+  family.attrs = ir::attrs_type<moments::Attrs>();
   family.has_epilogue = true;
-  family.residual = kResidual;
+  family.residual = moments::kResidual;
   family.writes_slices = true;
   family.core = true;
   family.infer = infer;
   family.candidates = candidates;
-  family.flops = flops;
+  family.flops = moments::flops;
   family.stock_passes = 6;
   return family;
 }();

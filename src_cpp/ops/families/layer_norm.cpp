@@ -4,8 +4,9 @@
 
 #include <algorithm>
 
-#include "ir/fields.hpp"
+#include "base/index.hpp"
 #include "ops/shared/mobile.hpp"
+#include "ops/shared/moments.hpp"
 #include "ops/shared/row_rules.hpp"
 #include "ops/shared/sharing.hpp"
 
@@ -15,23 +16,11 @@ extern const Family kAddFamily, kBinaryFamily, kReduceFamily, kUnaryFamily;
 
 namespace {
 
-constexpr int kX = 0, kScale = 1, kBias = 2, kResidual = 3;  // inputs
-
-struct LayerNormAttrs : ir::Attrs {
-  float epsilon = 0.0F;
-  CLGPU_FIELDS(epsilon)
-};
+using moments::kBias, moments::kScale, moments::kX;
 
 ir::Shapes infer(const NodeContext& node) {
-  const ir::Shape& x = node.input(kX).shape;
-  for (const int input : {kScale, kBias}) {
-    if (node.has_input(input) && node.input(input).shape.elements() != x.back(0)) {
-      throw ShapeError("rows of " + std::to_string(x.back(0)) +
-                       " elements do not fit constants of " + node.input(input).shape.str());
-    }
-  }
-  check_residual_shape(node, x);
-  return {x};
+  const std::string cols = std::to_string(node.input(kX).shape.back(0));
+  return moments::infer(node, "rows of " + cols + " elements do");
 }
 
 /// A work-group takes `rows` rows; `items` work-items share each and read `width` columns at once.
@@ -55,17 +44,11 @@ kernel::Candidate tiled(const NodeContext& node, const char* name, const Tiling&
   launch.src(kX);
   if (has_scale) launch.type("SCALE_T", node.input(kScale).storage).src(kScale);
   push_result(launch, node, kBias).i32(rows).i32(cols);
-  launch.f32(node.attrs<LayerNormAttrs>().epsilon);
+  launch.f32(node.attrs<moments::Attrs>().epsilon);
   launch.range({uz(ceil_div(rows, tiling.rows) * tiling.rows * tiling.items)},
                {uz(tiling.rows * tiling.items)});
   // An item reads and writes the same elements of a row.
-  std::vector<int> in_place;
-  for (const int input : {kX, kResidual}) {
-    if (node.output(0).placement) break;
-    if (node.has_input(input) && node.input(input).storage == node.output(0).storage)
-      in_place.push_back(input);
-  }
-  return {name, {launch}, {}, {}, in_place};
+  return {name, {launch}, {}, {}, moments::in_place(node)};
 }
 
 std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceInfo& device) {
@@ -103,35 +86,24 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   return list;
 }
 
-// Sums of values and squared differences; scale and shift.
-double flops(const NodeContext& node) {
-  return 6.0 * static_cast<double>(node.output(0).shape.elements());
-}
-
 }  // namespace
 
 ir::Node layer_norm(const ir::Node& last, int x, float epsilon, int scale, int bias) {
-  ir::Node node = last;
-  node.kind = &kLayerNormFamily;
-  node.inputs = {x, scale, bias};
-  LayerNormAttrs attrs;
-  attrs.epsilon = epsilon;
-  node.attrs = share(attrs);
-  return node;
+  return moments::node(kLayerNormFamily, last, x, epsilon, scale, bias);
 }
 
 const Family kLayerNormFamily = [] {
   Family family;
   family.name = "layer_norm";
-  family.attrs = ir::attrs_type<LayerNormAttrs>();
+  family.attrs = ir::attrs_type<moments::Attrs>();
   family.has_epilogue = true;
-  family.residual = kResidual;
+  family.residual = moments::kResidual;
   family.writes_slices = true;
   family.core = true;
   family.infer = infer;
   family.candidates = candidates;
   family.rows = &kRowwise;
-  family.flops = flops;
+  family.flops = moments::flops;
   family.stock_passes = 6;
   family.fuses = {&kAddFamily, &kBinaryFamily, &kReduceFamily, &kUnaryFamily};
   return family;
