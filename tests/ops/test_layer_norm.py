@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 import pytest
 
 from tests.model_maker import ModelMaker
+from tests.ops import moments
 from tests.ops.harness import check, half_exact
+from tests.ops.moments import EPSILON, Case
 
-EPSILON = 1e-3
-
-
-class Case(NamedTuple):
-    """Sizes meet the edges of vectors, of what a work-item keeps, and of work-groups."""
-
-    x: tuple[int, ...]
-    scale: bool = True
-    bias: bool = True
-    activation: str = ""
-    residual: bool = False
-
-
+# Sizes meet the edges of vectors, of what a work-item keeps, and of work-groups.
 CASES = {
     "small": Case((1, 3, 8)),
     "one_row": Case((1, 48)),
@@ -44,44 +32,13 @@ CASES = {
 
 
 def make_model(case: Case, scale: np.ndarray, bias: np.ndarray) -> bytes:
-    m = ModelMaker()
-    x = m.input("x", case.x)
-    residual = m.input("residual", case.x) if case.residual else None
-    axes = m.constant(np.array([-1], dtype=np.int32))
-    kept = (*case.x[:-1], 1)
-    mean = m.op("MEAN", [x, axes], kept, keep_dims=True)
-    squares = m.op("SQUARED_DIFFERENCE", [x, mean], case.x)
-    variance = m.op("MEAN", [squares, axes], kept, keep_dims=True)
-    shifted = m.op("ADD", [variance, m.constant(np.float32(EPSILON))], kept)
-    y = m.op("SUB", [x, mean], case.x)
-    y = m.op("MUL", [y, m.op("RSQRT", [shifted], kept)], case.x)
-    if case.scale:
-        y = m.op("MUL", [y, m.constant(scale)], case.x)
-    if case.bias:
-        y = m.op("ADD", [y, m.constant(bias)], case.x)
-    if residual is not None:
-        y = m.op("ADD", [residual, y], case.x)
-    if case.activation:
-        options = {"alpha": 0.2} if case.activation == "LEAKY_RELU" else {}
-        y = m.op(case.activation, [y], case.x, **options)
-    m.output(y)
-    return m.build()
+    return moments.make_model(case, (-1,), scale, bias)
 
 
 def reference(
     case: Case, inputs: list[np.ndarray], scale: np.ndarray, bias: np.ndarray
 ) -> np.ndarray:
-    x = inputs[0].astype(np.float64)
-    y = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + EPSILON)
-    y = y * (scale if case.scale else 1) + (bias if case.bias else 0)
-    y = y + (inputs[1] if case.residual else 0)
-    functions = {
-        "": lambda y: y,
-        "LEAKY_RELU": lambda y: np.where(y > 0, y, np.float32(0.2) * y),
-        "RELU": lambda y: np.maximum(y, 0),
-        "RELU6": lambda y: np.clip(y, 0, 6),
-    }
-    return functions[case.activation](y)
+    return moments.reference(case, (-1,), inputs, scale, bias)
 
 
 def draw(case: Case, rng: np.random.Generator) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
