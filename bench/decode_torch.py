@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from bench.networks.decoder import Decoder
+from bench.peers_torch import captured
 
 #: PyTorch's ways: calls one after the other, the same as a CUDA graph, and its compiler with one.
 KINDS = ("PyTorch eager", "PyTorch CUDA graph", "PyTorch compile")
@@ -87,21 +88,7 @@ class TorchDecoder:
             read, step = (self._torch.compile(each, fullgraph=True) for each in (read, step))
         if self._kind == KINDS[0] or self._device != "cuda":
             return read, step
-        return self._captured(read), self._captured(step)
-
-    def _captured(self, run: Callable[[], object]) -> Callable[[], object]:
-        torch = self._torch
-        side = torch.cuda.Stream()
-        side.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(side):
-            for _ in range(3):
-                run()
-        torch.cuda.current_stream().wait_stream(side)
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            run()
-        replay: Callable[[], object] = graph.replay
-        return replay
+        return captured(self._torch, read), captured(self._torch, step)
 
     def _draw(self, shape: tuple[int, ...], deviation: float) -> Any:
         values = self._torch.randn(shape, device=self._device, dtype=self._dtype)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import importlib
 import math
 from collections.abc import Callable, Iterator
@@ -183,7 +184,7 @@ def product_s(
             if run is None:
                 continue
             try:
-                replay = _captured(torch, run)
+                replay = captured(torch, run, _IN_A_GRAPH)
             except RuntimeError:
                 if run is apart:
                     raise
@@ -193,7 +194,8 @@ def product_s(
     return min(found)
 
 
-def _captured(torch: Any, run: Callable[[], object]) -> Callable[[], object]:
+def captured(torch: Any, run: Callable[[], object], times: int = 1) -> Callable[[], object]:
+    """Warm up, capture so many runs in a CUDA graph, and return what replays them."""
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
@@ -202,7 +204,7 @@ def _captured(torch: Any, run: Callable[[], object]) -> Callable[[], object]:
     torch.cuda.current_stream().wait_stream(side)
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
-        for _ in range(_IN_A_GRAPH):
+        for _ in range(times):
             run()
     replay: Callable[[], object] = graph.replay
     return replay
@@ -325,16 +327,8 @@ def network_ms(
     describe = networks.NETWORKS[name].describe
     with precision_of(torch, precision):
         net = TorchNet(torch, precision)
-        side = torch.cuda.Stream()
-        side.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(side):
-            for _ in range(3):
-                net.run(describe, batch)
-        torch.cuda.current_stream().wait_stream(side)
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            net.run(describe, batch)
-        seconds = median_s(torch, graph.replay, rounds=rounds, budget_s=budget_s)
-    del graph, net
+        replay = captured(torch, functools.partial(net.run, describe, batch))
+        seconds = median_s(torch, replay, rounds=rounds, budget_s=budget_s)
+    del replay, net
     free(torch)
     return seconds * 1e3

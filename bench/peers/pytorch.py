@@ -12,7 +12,7 @@ from bench import networks
 from bench.peers.onnx_net import pads_of
 from bench.peers.peer import Loaded, Means, Peer, nchw, nhwc
 from bench.peers.work import Made, Work
-from bench.peers_torch import TorchNet, precision_of
+from bench.peers_torch import TorchNet, captured, precision_of
 
 
 class GivenNet(TorchNet):
@@ -159,21 +159,16 @@ class _Graph(_Eager):
         super().__init__(torch, made, device)
         with precision_of(torch, self._precision):
             self._static = [self._net.tensor(image) for image in self._images]
-            side = torch.cuda.Stream()
-            side.wait_stream(torch.cuda.current_stream())
-            with torch.cuda.stream(side):
-                for _ in range(3):
-                    self._forward(*self._static)
-            torch.cuda.current_stream().wait_stream(side)
-            self._graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(self._graph):
-                self._result = self._forward(*self._static)
+            self._replay_graph = captured(torch, self._run)
         self._call = self._replay
+
+    def _run(self) -> None:
+        self._result = self._forward(*self._static)
 
     def _replay(self, *tensors: Any) -> Any:
         for static, tensor in zip(self._static, tensors):
             static.copy_(tensor)
-        self._graph.replay()
+        self._replay_graph()
         return self._result
 
 
