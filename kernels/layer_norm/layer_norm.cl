@@ -19,6 +19,7 @@
 // Numerics  float: of all elements the first of their row is subtracted, then their mean, then the squares are added;
 //           WG * VW sums, added pairwise
 #include "common/local.cl"
+#include "common/sum_vec.cl"
 #include "common/vector_epilogue.cl"
 
 #if SCALE
@@ -27,15 +28,6 @@
 #else
 #define SCALE_PARAM
 #define SCALED_BY(v, c) (v)
-#endif
-
-#if VW == 1
-#define SUM_OF(v) (v)
-#elif VW == 4
-#define SUM_OF(v) (((v).x + (v).y) + ((v).z + (v).w))
-#else
-#include "common/vector_sum.cl"
-#define SUM_OF(v) sum_of16(v)
 #endif
 
 #if HELD
@@ -87,7 +79,7 @@ __kernel __attribute__((reqd_work_group_size(ROWS * WG, 1, 1))) void layer_norm_
   for (int i = 0; i < STEPS; ++i) {
     if (item + i * WG < vectors) parts += VALUES(i, (item + i * WG) * VW);
   }
-  float mean = SUM_OF(parts);
+  float mean = SUM_OF_VEC(parts);
   SHARE_SUM(mean)
   mean /= cols;
   parts = (VEC)(0.0f);
@@ -98,7 +90,7 @@ __kernel __attribute__((reqd_work_group_size(ROWS * WG, 1, 1))) void layer_norm_
       parts += difference * difference;
     }
   }
-  float variance = SUM_OF(parts);
+  float variance = SUM_OF_VEC(parts);
   SHARE_SUM(variance)
   const float factor = 1.0f / sqrt(variance / cols + epsilon);
 #pragma unroll

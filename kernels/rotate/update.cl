@@ -4,39 +4,34 @@
 // Shapes    old, dst: [d0, ..., d4, 2 * half], src: [u0, ..., u4, 2 * half], start: [rank], contiguous;
 //           each u is at most its d; shapes have ones in front of their rank axes; cosine, sine: as of
 //           rotate.cl, strides c0, ..., c4 along the axes of src
-// Launch    select: one work-item per WIDTH pairs of dst; write: one per WIDTH pairs of src; global =
-//           (pairs / WIDTH rounded up, 1, 1), any local
+// Launch    select: one work-item per VW pairs of dst; write: one per VW pairs of src; global =
+//           (pairs / VW rounded up, 1, 1), any local
 // Macros    FULL     0|1         1: both numbers of a pair have a cosine and a sine of their own
-//           WIDTH    1|4         pairs of a work-item; 4 divides half, c0, ..., c4 if it is 4
+//           VW       1|4         pairs of a work-item; 4 divides half, c0, ..., c4 if it is 4
 //           OLD_T    float|half  element type of old
 //           SRC_T    float|half  element type of src
 //           COS_T    float|half  element type of cosine
 //           SIN_T    float|half  element type of sine
 //           DST_T    float|half  element type of dst
 //           INDEX_T  int|long    element type of start
+//           and those of common/vector.cl (SUM_T float)
 // Numerics  float; start is moved so that the part lies inside of dst
 #include "common/index.cl"
-#include "common/types.cl"
 #include "common/update.cl"
-
-#if WIDTH == 4
-#define VALUE_T float4
-#define READ(T, p, i) LOAD4_ALIGNED(T, p, i)
-#define WRITE(T, p, i, v) STORE4_ALIGNED(T, p, i, v)
-#else
-#define VALUE_T float
-#define READ(T, p, i) LOAD(T, p, i)
-#define WRITE(T, p, i, v) STORE(T, p, i, v)
-#endif
+#include "common/vector.cl"
 
 // Writes the pairs of src whose first number is element `low` on to those of dst at `to`.
-#define TURN(to, low, at)                                                           \
-  do {                                                                              \
-    const int behind = FULL ? (at) + half_ : (at);                                  \
-    const VALUE_T x = READ(SRC_T, src, low), y = READ(SRC_T, src, (low) + half_);   \
-    WRITE(DST_T, dst, to, x * READ(COS_T, cosine, at) - y * READ(SIN_T, sine, at)); \
-    WRITE(DST_T, dst, (to) + half_,                                                 \
-          y * READ(COS_T, cosine, behind) + x * READ(SIN_T, sine, behind));         \
+#define TURN(to, low, at)                                                                         \
+  do {                                                                                            \
+    const int behind = FULL ? (at) + half_ : (at);                                                \
+    const VEC x = LOAD_VEC_ALIGNED(SRC_T, src, low),                                              \
+              y = LOAD_VEC_ALIGNED(SRC_T, src, (low) + half_);                                    \
+    STORE_VEC_ALIGNED(                                                                            \
+        DST_T, dst, to,                                                                           \
+        x * LOAD_VEC_ALIGNED(COS_T, cosine, at) - y * LOAD_VEC_ALIGNED(SIN_T, sine, at));         \
+    STORE_VEC_ALIGNED(                                                                            \
+        DST_T, dst, (to) + half_,                                                                 \
+        y * LOAD_VEC_ALIGNED(COS_T, cosine, behind) + x * LOAD_VEC_ALIGNED(SIN_T, sine, behind)); \
   } while (0)
 
 __kernel void rotate_select(__global const OLD_T *old, __global const SRC_T *src,
@@ -44,7 +39,7 @@ __kernel void rotate_select(__global const OLD_T *old, __global const SRC_T *src
                             __global const SIN_T *sine, __global DST_T *dst, int pairs, int rank,
                             int half_, int d0, int d1, int d2, int d3, int d4, int u0, int u1,
                             int u2, int u3, int u4, int c0, int c1, int c2, int c3, int c4) {
-  const int i = get_global_id(0) * WIDTH;
+  const int i = get_global_id(0) * VW;
   if (i >= pairs) return;
   UNRAVEL6(i, d1, d2, d3, d4, half_);
   const int p0 = place_in_update(start, rank, 0, i0, d0, u0);
@@ -59,8 +54,8 @@ __kernel void rotate_select(__global const OLD_T *old, __global const SRC_T *src
     const int low = ((((p0 * u1 + p1) * u2 + p2) * u3 + p3) * u4 + p4) * (2 * half_) + i5;
     TURN(to, low, p0 * c0 + p1 * c1 + p2 * c2 + p3 * c3 + p4 * c4 + i5);
   } else {
-    WRITE(DST_T, dst, to, READ(OLD_T, old, to));
-    WRITE(DST_T, dst, to + half_, READ(OLD_T, old, to + half_));
+    STORE_VEC_ALIGNED(DST_T, dst, to, LOAD_VEC_ALIGNED(OLD_T, old, to));
+    STORE_VEC_ALIGNED(DST_T, dst, to + half_, LOAD_VEC_ALIGNED(OLD_T, old, to + half_));
   }
 }
 
@@ -70,7 +65,7 @@ __kernel void rotate_write(__global const SRC_T *src, __global const INDEX_T *st
                            __global DST_T *dst, int pairs, int rank, int half_, int d0, int d1,
                            int d2, int d3, int d4, int u0, int u1, int u2, int u3, int u4, int c0,
                            int c1, int c2, int c3, int c4) {
-  const int i = get_global_id(0) * WIDTH;
+  const int i = get_global_id(0) * VW;
   if (i >= pairs) return;
   UNRAVEL6(i, u1, u2, u3, u4, half_);
   const int p0 = i0 - place_in_update(start, rank, 0, 0, d0, u0);

@@ -24,16 +24,8 @@
 //           and those of common/vector_epilogue.cl (BIAS 0)
 // Numerics  float; each sum of products has LANES * VW sums, added one after the other at the end
 #include "common/local.cl"
+#include "common/sum_vec.cl"
 #include "common/vector_epilogue.cl"
-
-#if VW == 1
-#define SUM_OF(v) (v)
-#elif VW == 4
-#define SUM_OF(v) (((v).x + (v).y) + ((v).z + (v).w))
-#else
-#include "common/vector_sum.cl"
-#define SUM_OF(v) sum_of16(v)
-#endif
 
 #define HIDDEN_ACTIVATED(x) ACTIVATION(HIDDEN_ACT, x)
 #if HARD
@@ -87,7 +79,7 @@
       int k = lane * VW;                                                        \
       for (; k + VW <= (depth); k += LANES * VW)                                \
         vector += LOAD_VEC(T, weights, r * (depth) + k) * FILL_VEC((from) + k); \
-      sum = SUM_OF(vector);                                                     \
+      sum = SUM_OF_VEC(vector);                                                 \
       for (k = (depth) / VW * VW + lane; k < (depth); k += LANES)               \
         sum += LOAD(T, weights, r * (depth) + k) * (from)[k];                   \
     }                                                                           \

@@ -17,13 +17,8 @@
 //           DST_T       float|half     element type of dst, or char if SRC_T is char
 // Numerics  float to half rounds to nearest even; floats are rounded to TF32 (10 bits of mantissa), to
 //           nearest, ties away from zero
-#include "common/types.cl"
+#include "tensor_gemm/piece.cl"
 
-#define BYTES_char 1
-#define BYTES_half 2
-#define BYTES_float 4
-#define BYTES CLGPU_CAT(BYTES_, DST_T)
-#define EACH (16 / BYTES)  // elements of a lane
 #define K (32 / BYTES)
 
 __kernel void tensor_gemm_pack(__global const SRC_T *src, __global DST_T *dst, int elements,
@@ -47,25 +42,11 @@ __kernel void tensor_gemm_pack(__global const SRC_T *src, __global DST_T *dst, i
     const int channel = panel * TN + block / BLOCKS * (8 * BLOCKS) + g / 2 * (2 * BLOCKS) +
                         block % BLOCKS * 2 + g % 2;
     x[j] = 0;
-    if (channel < group_out && k < depth) {
-#if TRANSPOSED
-      x[j] = LOAD(SRC_T, src, (group * depth + k) * group_out + channel);
-#else
-      x[j] = LOAD(SRC_T, src, (group * group_out + channel) * depth + k);
-#endif
-    }
+    if (channel < group_out && k < depth) x[j] = WEIGHT_AT(k);
 #if BYTES == 4
     // Infinities and NaNs are not rounded.
     if (isfinite(x[j])) x[j] = as_float((as_uint(x[j]) + 0x1000u) & 0xFFFFE000u);
 #endif
   }
-#if BYTES == 4
-  STORE4_ALIGNED(DST_T, dst, i * EACH, (float4)(x[0], x[1], x[2], x[3]));
-#elif BYTES == 2
-  STORE8_ALIGNED(DST_T, dst, i * EACH, (float8)(x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7]));
-#else
-  *(__global char16 *)(dst + i * EACH) =
-      (char16)(x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7], x[8], x[9], x[10], x[11], x[12],
-               x[13], x[14], x[15]);
-#endif
+  STORE_PIECE(i, x);
 }

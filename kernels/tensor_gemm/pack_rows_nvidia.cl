@@ -14,12 +14,8 @@
 //           DST_T       half|char       element type of dst
 // Numerics  float to half rounds to nearest even
 #include "common/swizzle.cl"
-#include "common/types.cl"
+#include "tensor_gemm/piece.cl"
 
-#define BYTES_char 1
-#define BYTES_half 2
-#define BYTES CLGPU_CAT(BYTES_, DST_T)
-#define EACH (16 / BYTES)  // elements of a piece
 #define TK (STEP_BYTES / BYTES)
 
 __kernel void tensor_gemm_pack_rows(__global const SRC_T *src, __global DST_T *dst, int elements,
@@ -38,19 +34,7 @@ __kernel void tensor_gemm_pack_rows(__global const SRC_T *src, __global DST_T *d
   for (int j = 0; j < EACH; ++j) {
     const int k = first + j;
     x[j] = 0;
-    if (channel < group_out && k < depth) {
-#if TRANSPOSED
-      x[j] = LOAD(SRC_T, src, (group * depth + k) * group_out + channel);
-#else
-      x[j] = LOAD(SRC_T, src, (group * group_out + channel) * depth + k);
-#endif
-    }
+    if (channel < group_out && k < depth) x[j] = WEIGHT_AT(k);
   }
-#if BYTES == 2
-  STORE8_ALIGNED(DST_T, dst, i * EACH, (float8)(x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7]));
-#else
-  *(__global char16 *)(dst + i * EACH) =
-      (char16)(x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7], x[8], x[9], x[10], x[11], x[12],
-               x[13], x[14], x[15]);
-#endif
+  STORE_PIECE(i, x);
 }

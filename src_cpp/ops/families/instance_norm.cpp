@@ -146,7 +146,7 @@ std::vector<kernel::Candidate> candidates_of(const NodeContext& node, const Devi
 }
 
 std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceInfo& device) {
-  return candidates_of(node, device, node.attrs<moments::Attrs>().epsilon, 0);
+  return candidates_of(node, device, node.attrs<MomentsAttrs>().epsilon, 0);
 }
 
 }  // namespace
@@ -164,7 +164,7 @@ std::vector<kernel::Candidate> instance_norm_candidates(const NodeContext& node,
 const Family kInstanceNormFamily = [] {
   Family family;
   family.name = "instance_norm";
-  family.attrs = ir::attrs_type<moments::Attrs>();
+  family.attrs = ir::attrs_type<MomentsAttrs>();
   family.has_epilogue = true;
   family.residual = moments::kResidual;
   family.writes_slices = true;

@@ -44,7 +44,7 @@ kernel::Candidate tiled(const NodeContext& node, const char* name, const Tiling&
   launch.src(kX);
   if (has_scale) launch.type("SCALE_T", node.input(kScale).storage).src(kScale);
   push_result(launch, node, kBias).i32(rows).i32(cols);
-  launch.f32(node.attrs<moments::Attrs>().epsilon);
+  launch.f32(node.attrs<MomentsAttrs>().epsilon);
   launch.range({uz(ceil_div(rows, tiling.rows) * tiling.rows * tiling.items)},
                {uz(tiling.rows * tiling.items)});
   // An item reads and writes the same elements of a row.
@@ -95,7 +95,7 @@ ir::Node layer_norm(const ir::Node& last, int x, float epsilon, int scale, int b
 const Family kLayerNormFamily = [] {
   Family family;
   family.name = "layer_norm";
-  family.attrs = ir::attrs_type<moments::Attrs>();
+  family.attrs = ir::attrs_type<MomentsAttrs>();
   family.has_epilogue = true;
   family.residual = moments::kResidual;
   family.writes_slices = true;

@@ -62,7 +62,9 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   const std::int64_t pairs = x.shape.elements() / 2;
   kernel::Launch launch("rotate/rotate.cl", "rotate_pairs");
   const int width = width_of(pairs, half, strides);
-  launch.macro("FULL", cosine.shape.back(0) == x.shape.back(0) ? 1 : 0).macro("WIDTH", width);
+  launch.macro("FULL", cosine.shape.back(0) == x.shape.back(0) ? 1 : 0)
+      .macro("VW", width)
+      .type("SUM_T", DType::kF32);
   launch.type("SRC_T", x.storage).type("DST_T", node.output(0).storage);
   launch.type("COS_T", cosine.storage).type("SIN_T", node.input(kSine).storage);
   launch.src(kX).src(kCosine).src(kSine).dst(0).i32(pairs).i32(half);
@@ -101,7 +103,9 @@ std::vector<kernel::Candidate> update_candidates(const NodeContext& node, const 
     const std::int64_t pairs = each.shape.elements() / 2;
     kernel::Launch launch("rotate/update.cl", entry);
     const int width = width_of(pairs, half, strides);
-    launch.macro("FULL", cosine.shape.back(0) == part.shape.back(0) ? 1 : 0).macro("WIDTH", width);
+    launch.macro("FULL", cosine.shape.back(0) == part.shape.back(0) ? 1 : 0)
+        .macro("VW", width)
+        .type("SUM_T", DType::kF32);
     launch.type("OLD_T", old.storage).type("SRC_T", part.storage).type("DST_T", dst.storage);
     launch.type("COS_T", cosine.storage).type("SIN_T", node.input(kSines).storage);
     launch.type("INDEX_T", node.input(kStart).storage);

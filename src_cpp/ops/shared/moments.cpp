@@ -32,7 +32,7 @@ ir::Node node(const Family& kind, const ir::Node& last, int x, float epsilon, in
   ir::Node made = last;
   made.kind = &kind;
   made.inputs = {x, scale, bias};
-  Attrs attrs;
+  MomentsAttrs attrs;
   attrs.epsilon = epsilon;
   made.attrs = share(attrs);
   return made;

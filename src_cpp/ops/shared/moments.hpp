@@ -8,14 +8,16 @@
 #include "ir/fields.hpp"
 #include "ops/family.hpp"
 
-namespace clgpu::ops::moments {
+namespace clgpu::ops {
 
-constexpr int kX = 0, kScale = 1, kBias = 2, kResidual = 3;  ///< inputs
-
-struct Attrs : ir::Attrs {
+struct MomentsAttrs : ir::Attrs {
   float epsilon = 0.0F;
   CLGPU_FIELDS(epsilon)
 };
+
+namespace moments {
+
+constexpr int kX = 0, kScale = 1, kBias = 2, kResidual = 3;  ///< inputs
 
 /// The shape of x. Throws ShapeError where scale or bias have another number of elements than the
 /// last axis of x; `what`: how the sentence begins, as in "an image of 8 channels does".
@@ -33,4 +35,6 @@ double flops(const NodeContext& node);
 /// -1.
 ir::Node node(const Family& kind, const ir::Node& last, int x, float epsilon, int scale, int bias);
 
-}  // namespace clgpu::ops::moments
+}  // namespace moments
+
+}  // namespace clgpu::ops
