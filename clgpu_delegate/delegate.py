@@ -130,7 +130,8 @@ class Delegate:
             ``kernels`` (those of an inference whose stages are launches), ``launches`` (that are
             such stages; see the option ``chain``) and ``reason``, why there are none. ``bundles``
             has, for each partition, a dict of ``partition``, ``kernels`` (those of an inference
-            that compute several small launches side by side) and ``launches`` (that they compute).
+            that compute several small launches side by side), ``launches`` (that they compute) and
+            ``reason``, the error for which launches run by themselves that could be bundled.
             ``command_lists`` has, for each partition, a dict of ``partition``, ``extension`` (of
             OpenCL, by which the driver takes all launches in one call or a few, each of which
             counts as one of ``launches``; see the option ``command_list``), ``launches`` (in the

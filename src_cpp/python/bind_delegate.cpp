@@ -67,6 +67,7 @@ py::dict stats(const NativeDelegate& self) {
     entry["partition"] = bundles.size();
     entry["kernels"] = taken.kernels;
     entry["launches"] = taken.launches;
+    entry["reason"] = taken.reason;
     bundles.append(entry);
   }
   result["bundles"] = bundles;

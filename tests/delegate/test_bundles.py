@@ -84,8 +84,8 @@ def test_products_of_one_input_take_one_launch(model, x, device):
     reference = make_interpreter("auto", model, [], resolver="ref")
     reference.allocate_tensors()
     np.testing.assert_allclose(got, infer(reference, x), rtol=1e-5, atol=1e-5)
-    assert of(alone) == {"partition": 0, "kernels": 0, "launches": 0}
-    assert of(delegate) == {"partition": 0, "kernels": 1, "launches": len(WIDTHS)}
+    assert of(alone) == {"partition": 0, "kernels": 0, "launches": 0, "reason": ""}
+    assert of(delegate) == {"partition": 0, "kernels": 1, "launches": len(WIDTHS), "reason": ""}
     if not delegate.stats()["chains"][0]["kernels"]:
         assert launches(delegate) == launches(alone) - len(WIDTHS) + 1
 
@@ -117,7 +117,7 @@ def test_different_kernels_take_one_launch(device):
         np.testing.assert_array_equal(
             interpreter.get_tensor(got["index"]), single.get_tensor(expected["index"])
         )
-    assert of(delegate) == {"partition": 0, "kernels": 1, "launches": 2}
+    assert of(delegate) == {"partition": 0, "kernels": 1, "launches": 2, "reason": ""}
     assert of(alone)["kernels"] == 0
 
 
@@ -194,7 +194,7 @@ def test_kernels_that_get_addresses_give_the_same(model, x, device):
             interpreter.allocate_tensors()
         np.testing.assert_allclose(infer(interpreter, x), infer(single, x), rtol=1e-5, atol=1e-5)
         x = 2 * x
-    assert of(delegate) == {"partition": 0, "kernels": 1, "launches": len(WIDTHS)}
+    assert of(delegate) == {"partition": 0, "kernels": 1, "launches": len(WIDTHS), "reason": ""}
 
 
 @pytest.mark.usefixtures("addresses")
@@ -208,7 +208,7 @@ def test_bundles_remain_where_the_trial_of_addresses_does_not_build(model, x, de
         _core.override_kernel_source(file, None)
     _, single = load(model, device=device, cache="off", chain="off")
     np.testing.assert_allclose(infer(interpreter, x), infer(single, x), rtol=1e-5, atol=1e-5)
-    assert of(delegate) == {"partition": 0, "kernels": 1, "launches": len(WIDTHS)}
+    assert of(delegate) == {"partition": 0, "kernels": 1, "launches": len(WIDTHS), "reason": ""}
 
 
 @pytest.mark.usefixtures("addresses")
@@ -224,4 +224,4 @@ def test_many_launches_alike_get_addresses_without_being_bundled(device):
                      for one in (interpreter, single))  # fmt: skip
     np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-5)
     # Each is still a launch.
-    assert of(delegate) == {"partition": 0, "kernels": 0, "launches": 0}
+    assert of(delegate) == {"partition": 0, "kernels": 0, "launches": 0, "reason": ""}

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "cl/context.hpp"
@@ -14,8 +15,9 @@ namespace clgpu::runtime {
 
 /// What became of it.
 struct BundlesTaken {
-  int kernels = 0;   ///< bundles of an inference
-  int launches = 0;  ///< of the plan, that are members of them
+  int kernels = 0;     ///< bundles of an inference
+  int launches = 0;    ///< of the plan, that are members of them
+  std::string reason;  ///< the error that made their launches run by themselves; else empty
 };
 
 class Bundles {

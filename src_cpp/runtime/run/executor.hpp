@@ -277,6 +277,7 @@ class Executor {
   std::string chains_key_;             // of the verdict in the store
   mutable std::mutex taken_mutex_;
   ChainsTaken taken_;
+  std::string bundles_error_;  // of the attempt at them; guarded as taken_
   ListTaken list_taken_;
   std::mutex list_mutex_;
   std::unique_ptr<CommandList> list_;            // null: launches are enqueued one by one

@@ -89,7 +89,9 @@ std::vector<std::size_t> Executor::local_bytes() const {
 }
 
 BundlesTaken Executor::bundles() const {
-  return bundles_ == nullptr ? BundlesTaken{} : bundles_->taken();
+  if (bundles_ != nullptr) return bundles_->taken();
+  const std::lock_guard<std::mutex> lock(taken_mutex_);
+  return {0, 0, bundles_error_};
 }
 
 // A failure leaves the executor with its launches.
@@ -110,9 +112,11 @@ void Executor::make_bundles(bool may_run) {
     bundles_->try_all(*store_, queue_);
   } catch (const InternalError&) {
     throw;
-  } catch (const Error&) {
+  } catch (const Error& error) {
     finish_all();
     bundles_.reset();
+    const std::lock_guard<std::mutex> lock(taken_mutex_);
+    bundles_error_ = error.what();
   }
 }
 
