@@ -1,6 +1,6 @@
-// address.cl - address: where a buffer lies in the device's memory; read: dst = the number that lies there
+// address.cl - address: where a buffer lies in the device's memory; read: dst = src, which may be such an address
 //
-// Shapes    address: buffer: any, addresses: [at + 1] or more; read: dst: [1]
+// Shapes    address: buffer: any, addresses: [at + 1] or more; read: src, dst: [1]
 // Launch    one work-item: global = local = (1, 1, 1)
 // Macros    none
 // Numerics  exact
@@ -9,6 +9,4 @@ __kernel void device_address(__global uchar *buffer, __global ulong *addresses, 
   addresses[at] = (ulong)(size_t)buffer;
 }
 
-__kernel void device_address_read(ulong address, __global uint *dst) {
-  dst[0] = *(__global const uint *)(size_t)address;
-}
+__kernel void device_address_read(__global const uint *src, __global uint *dst) { dst[0] = src[0]; }

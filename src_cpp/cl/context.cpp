@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/ptx_addresses.hpp"
 #include "base/sha256.hpp"
 #include "base/sm_90a.hpp"
 #include "cl/compile_process.hpp"
@@ -433,7 +434,7 @@ std::shared_ptr<Context::Program> Context::program(const std::string& key,
         risk(key, source, "the compilation of " + source.file + " with " + source.options);
     if (store.is_on()) attempt = store::Attempt(store, at_risk);
     build_apart(*program, key, source, entry, at_risk, store);
-    if (!program->handle) compile(*program, source);
+    if (!program->handle) compile(*program, source, entry);
   }
   drop_idle();
   return program;
@@ -442,6 +443,15 @@ std::shared_ptr<Context::Program> Context::program(const std::string& key,
 namespace {
 bool is_for_sm_90a(const ProgramSource& source) {
   return source.options.find(kSm90aFlag) != source.options.npos;
+}
+
+// The binary of which a source's program is made, of that which the compiler has written: changed
+// PTX. Empty if that is impossible.
+std::string binary_for(const ProgramSource& source, const std::string& entry, std::string binary) {
+  if (is_for_sm_90a(source)) binary = sm_90a_of(std::move(binary));
+  if (!source.addresses.empty())
+    binary = with_addresses(std::move(binary), entry, source.addresses);
+  return binary;
 }
 }  // namespace
 
@@ -483,9 +493,10 @@ void Context::build_apart(Program& program, const std::string& key, const Progra
     return;
   }
   shared_->built_apart.insert(key);
-  if (made.binary.empty()) return;
-  make_of_binary(program, source.options,
-                 reinterpret_cast<const unsigned char*>(made.binary.data()), made.binary.size());
+  const std::string binary = binary_for(source, entry, std::move(made.binary));
+  if (binary.empty()) return;
+  make_of_binary(program, source.options, reinterpret_cast<const unsigned char*>(binary.data()),
+                 binary.size());
   if (program.handle) ++counters().programs_built;
 }
 
@@ -562,7 +573,7 @@ void Context::reject(const std::string& key, const std::string& why, store::Stor
   store.erase(store::kProgram, key);
 }
 
-void Context::compile(Program& program, const ProgramSource& source) {
+void Context::compile(Program& program, const ProgramSource& source, const std::string& entry) {
   const char* text = source.text.c_str();
   const std::size_t length = source.text.size();
   const char* options = source.options.c_str();
@@ -579,20 +590,23 @@ void Context::compile(Program& program, const ProgramSource& source) {
   }
   ++counters().objects_created;
   ++counters().programs_built;
-  // A driver without binaries does not run such programs: the probe gets wrong numbers.
-  constexpr cl_int kBuildProgramFailure = -11;
-  if (const std::string bytes = is_for_sm_90a(source) ? binary(made.get()) : ""; !bytes.empty()) {
-    const std::string ptx = sm_90a_of(bytes);
-    code = ptx.empty()
-               ? kBuildProgramFailure
-               : make_of_binary(program, source.options,
-                                reinterpret_cast<const unsigned char*>(ptx.data()), ptx.size());
-    if (code != CL_SUCCESS)
-      throw BuildError(source.file, source.options, code, "its PTX is not taken for sm_90a");
-    program.is_loaded = false;
+  const bool has_addresses = !source.addresses.empty();
+  const bool changes = has_addresses || is_for_sm_90a(source);
+  const std::string bytes = changes ? binary(made.get()) : "";
+  // A driver without binaries does not run programs for sm_90a: the probe gets wrong numbers.
+  if (!has_addresses && bytes.empty()) {
+    program.handle = std::move(made);
     return;
   }
-  program.handle = std::move(made);
+  constexpr cl_int kBuildProgramFailure = -11;
+  const std::string ptx = binary_for(source, entry, bytes);
+  code = ptx.empty()
+             ? kBuildProgramFailure
+             : make_of_binary(program, source.options,
+                              reinterpret_cast<const unsigned char*>(ptx.data()), ptx.size());
+  if (code != CL_SUCCESS)
+    throw BuildError(source.file, source.options, code, "the driver does not take its changed PTX");
+  program.is_loaded = false;
 }
 
 namespace {
@@ -641,8 +655,14 @@ KernelHandle Context::create_kernel(const ProgramSource& source, const std::stri
                                     const std::string& variant, store::Store& store, Programs* used,
                                     std::optional<FirstLaunch>* first_launch) {
   const std::lock_guard<std::mutex> lock(shared_->mutex);
+  std::string inputs = source.options + "\n";
+  if (!source.addresses.empty()) {
+    inputs += "addresses of " + entry;
+    for (const int number : source.addresses) inputs += ' ' + std::to_string(number);
+    inputs += '\n';
+  }
   const std::string key =
-      hex(Sha256().update(identity()).update(source.options + "\n").update(source.text).digest());
+      hex(Sha256().update(identity()).update(inputs).update(source.text).digest());
   cl_int code = CL_SUCCESS;
   std::shared_ptr<Program> made;
   store::Attempt attempt;  // until the kernel is there: some drivers compile when it is created

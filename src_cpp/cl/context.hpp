@@ -51,6 +51,8 @@ Counters& counters();
 /// The inputs of a program's build; `file` is for messages.
 struct ProgramSource {
   std::string file, text, options;
+  /// Numbers of the kernel's arguments that it takes as integers (base/ptx_addresses.hpp).
+  std::vector<int> addresses{};
 };
 
 /// A kernel that is launched for the first time.
@@ -134,7 +136,8 @@ class Context {
   /// A new kernel object; each launch has one, because kernel objects hold arguments. The first use
   /// creates the program, from a binary in the store or from its source. `variant` distinguishes
   /// launch sizes for which a driver may compile the kernel again. Adds the program to `used`.
-  /// Throws BuildError, and store::LeftOut if that has ended an earlier process, or a child process
+  /// Throws BuildError, also if the program cannot be made with the source's addresses, and
+  /// store::LeftOut if that has ended an earlier process, or a child process
   /// in which it was tried first. `first_launch` is
   /// set unless this process, or the one that has stored the binary, has launched such a kernel:
   /// then the caller's first launch is an attempt.
@@ -186,7 +189,7 @@ class Context {
   void reject(const std::string& key, const std::string& why, store::Store& store);
   void build_apart(Program& program, const std::string& key, const ProgramSource& source,
                    const std::string& entry, const store::Risk& at_risk, store::Store& store);
-  void compile(Program& program, const ProgramSource& source);
+  void compile(Program& program, const ProgramSource& source, const std::string& entry);
   std::string binary(cl_program program) const;
 
   const Device& device_;

@@ -101,17 +101,8 @@ std::string bundle_text(const Bundle& bundle) {
   out << "#line 1 \"bundle\"\n__kernel __attribute__((reqd_work_group_size(" << bundle.items()
       << ", 1, 1)" << (type.empty() ? "" : ", vec_type_hint(" + type + ")") << ")) void "
       << kBundleEntry << "(\n";
-  const auto by_address = [&](int i) {
-    return uz(i) < bundle.by_address.size() && bundle.by_address[uz(i)];
-  };
-  for (int i = 0; i < bundle.buffers; ++i) {
-    out << (by_address(i) ? "    ulong a" : "    __global void *b") << i
-        << (i + 1 < bundle.buffers ? ",\n" : ") {\n");
-  }
-  for (int i = 0; i < bundle.buffers; ++i) {
-    if (by_address(i))
-      out << "  __global void *const b" << i << " = (__global void *)(size_t)a" << i << ";\n";
-  }
+  for (int i = 0; i < bundle.buffers; ++i)
+    out << "    __global void *b" << i << (i + 1 < bundle.buffers ? ",\n" : ") {\n");
   if (bundle.local_bytes > 0) {
     out << "  __local uchar local_memory[" << bundle.local_bytes
         << "] __attribute__((aligned(128)));\n";

@@ -16,8 +16,6 @@ struct Bundle {
   std::vector<Member> members;
   std::size_t local_bytes = 0;  ///< of a work-group
   int buffers = 0;
-  /// By buffer: its parameter is its address in the device's memory, a ulong. May be empty: none.
-  std::vector<bool> by_address{};
 
   std::size_t items() const { return group_items(*members.front().launch); }
   std::size_t groups() const;
@@ -26,7 +24,7 @@ struct Bundle {
 /// Whether a launch can be a member of a bundle with another one, as far as their kernels decide.
 bool may_be_bundled(const Launch& a, const Launch& b);
 
-/// Name of the kernel of a bundle. Its parameters are the bundle's buffers, or their addresses.
+/// Name of the kernel of a bundle. Its parameters are the bundle's buffers.
 inline constexpr const char* kBundleEntry = "bundle";
 
 /// Text of the kernel; its members' macros are in it.

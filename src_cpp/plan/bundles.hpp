@@ -18,11 +18,8 @@ struct Bundle {
 /// The bundles of a plan, in order: each has two steps or more with Step::bundled, which stand in a
 /// row, do not use what another one writes, and write little; none of a plan with moves.
 /// `local_bytes` has the local memory of each of the plan's run steps, as the device's driver
-/// reports it; `most_local` is that of the device. With `addresses` kernels get buffers by their
-/// addresses (kernel::Bundle::by_address), except those of inputs and outputs, which others may
-/// lend; and other steps of which a plan has many alike are bundles of one, as a launch takes the
-/// driver less time then.
+/// reports it; `most_local` is that of the device.
 std::vector<Bundle> find_bundles(const Plan& plan, const std::vector<std::size_t>& local_bytes,
-                                 std::size_t most_local, bool addresses = false);
+                                 std::size_t most_local);
 
 }  // namespace clgpu::plan

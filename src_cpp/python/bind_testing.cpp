@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/half.hpp"
+#include "base/ptx_addresses.hpp"
 #include "base/refusal.hpp"
 #include "base/sm_90a.hpp"
 #include "cl/context.hpp"
@@ -139,8 +140,14 @@ void bind_testing(py::module_& module) {
              py::arg("dot8"), py::arg("wgmma") = false,
              "Sets the results of a device's probes from now on.");
   module.def("try_addresses", &runtime::Addresses::try_on_all, py::arg("on_all"),
-             "Whether kernels of bundles get buffers by their addresses on all devices where that "
-             "works, not only on NVIDIA's; in delegates made from now on.");
+             "Whether kernels get buffers by their addresses on all devices where that works, not "
+             "only on NVIDIA's; in delegates made from now on.");
+  module.def("addresses_set", &runtime::Addresses::arguments_set,
+             "Arguments of kernels that were set to addresses so far, in this process.");
+  module.def("with_addresses", &with_addresses, py::arg("ptx"), py::arg("entry"),
+             py::arg("arguments"),
+             "PTX of a program whose kernel takes pointers as integers; empty if it is no such "
+             "PTX.");
   module.def("sm_90a_of", &sm_90a_of, py::arg("ptx"),
              "PTX of a program for sm_90 as PTX for sm_90a; empty if it is no such PTX.");
   module.def("set_chain_patience", &runtime::set_chain_patience, py::arg("looks"),

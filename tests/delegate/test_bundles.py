@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -163,65 +162,3 @@ def test_results_of_the_partition_are_no_members(device):
         m.output(m.op("FULLY_CONNECTED", [x, weights], (1, width)))
     delegate, _ = load(m.build(), device=device)
     assert of(delegate)["kernels"] == 0
-
-
-@pytest.fixture
-def addresses() -> Iterator[None]:
-    """Kernels of bundles get buffers by their addresses, as on NVIDIA's devices."""
-    _core.try_addresses(True)
-    yield
-    _core.try_addresses(False)
-
-
-def chain_of_products(count: int) -> bytes:
-    """Products alike, each of which multiplies the result of the one before it."""
-    m = ModelMaker()
-    rng = np.random.default_rng(11)
-    x = m.input("x", (1, DEPTH))
-    for _ in range(count):
-        weights = rng.standard_normal((DEPTH, DEPTH)).astype(np.float32) / DEPTH**0.5
-        x = m.op("FULLY_CONNECTED", [x, m.constant(weights)], (1, DEPTH))
-    m.output(m.op("SIN", [x], (1, DEPTH)))
-    return m.build()
-
-
-@pytest.mark.usefixtures("addresses")
-def test_kernels_that_get_addresses_give_the_same(model, x, device):
-    delegate, interpreter = load(model, device=device, cache="off")
-    _, single = load(model, device=device, cache="off", chain="off")
-    for i in range(3):
-        if i == 2:
-            interpreter.allocate_tensors()
-        np.testing.assert_allclose(infer(interpreter, x), infer(single, x), rtol=1e-5, atol=1e-5)
-        x = 2 * x
-    assert of(delegate) == {"partition": 0, "kernels": 1, "launches": len(WIDTHS), "reason": ""}
-
-
-@pytest.mark.usefixtures("addresses")
-@pytest.mark.parametrize("old", ["addresses[at] =", "device_address_read"])
-def test_bundles_remain_where_the_trial_of_addresses_does_not_build(model, x, device, old):
-    file = "device/address.cl"
-    _core.override_kernel_source(file, _core.kernel_sources()[file].replace(old, "no name"))
-    try:
-        delegate, interpreter = load(model, device=device, cache="off")
-    finally:
-        _core.override_kernel_source(file, None)
-    _, single = load(model, device=device, cache="off", chain="off")
-    np.testing.assert_allclose(infer(interpreter, x), infer(single, x), rtol=1e-5, atol=1e-5)
-    assert of(delegate) == {"partition": 0, "kernels": 1, "launches": len(WIDTHS), "reason": ""}
-
-
-@pytest.mark.usefixtures("addresses")
-def test_many_launches_alike_get_addresses_without_being_bundled(device):
-    content = chain_of_products(12)
-    row = np.random.default_rng(2).standard_normal((1, DEPTH)).astype(np.float32)
-    delegate, interpreter = load(content, device=device, cache="off")
-    _, single = load(content, device=device, cache="off", chain="off")
-    for one in (interpreter, single):
-        one.set_tensor(one.get_input_details()[0]["index"], row)
-        one.invoke()
-    got, expected = (one.get_tensor(one.get_output_details()[0]["index"])
-                     for one in (interpreter, single))  # fmt: skip
-    np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-5)
-    # Each is still a launch.
-    assert of(delegate) == {"partition": 0, "kernels": 0, "launches": 0, "reason": ""}

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <string>
 
+#include "base/error.hpp"
 #include "cl/error.hpp"
 #include "kernel/sources.hpp"
 
@@ -13,29 +14,51 @@ constexpr const char* kFile = "device/address.cl";
 const std::string kOptions = "-cl-std=CL1.2";
 
 std::atomic<bool> all_try{false};
+std::atomic<std::uint64_t> all_set{0};
 
 }  // namespace
 
 void Addresses::try_on_all(bool on_all) { all_try = on_all; }
+std::uint64_t Addresses::arguments_set() { return all_set; }
 
 Addresses::Addresses(cl::Context& context, store::Store& store, bool wanted) : context_(context) {
-  if (!all_try && (!wanted || !context.device().info.is(GpuFamily::kNvidia))) return;
-  // A driver that cannot do this makes bundles smaller. A lack of memory is an error, as
-  // everywhere.
+  const bool is_nvidia = context.device().info.is(GpuFamily::kNvidia);
+  if (!wanted || (!is_nvidia && !all_try)) return;
+  way_ = is_nvidia ? Way::kIntegers : Way::kPointers;
+  set_pointer_ =
+      reinterpret_cast<decltype(set_pointer_)>(context.api().symbol("clSetKernelArgSVMPointer"));
+  // A driver that cannot do this gets buffers. A lack of memory is an error, as everywhere.
   try {
-    queue_ = context.create_queue();
-    note_ = context.create_kernel({kFile, kernel::assemble(kFile), kOptions}, "device_address", {},
-                                  store);
-    work_ = reads_back(store);
+    if (reads_back(store)) return;
   } catch (const cl::BuildError&) {
   } catch (const cl::OpenCLError& error) {
     if (error.out_of_memory()) throw;
   }
+  way_ = Way::kNone;
 }
 
-std::vector<cl::cl_ulong> Addresses::of(const std::vector<cl::cl_mem>& buffers) const {
+cl::KernelHandle Addresses::create_kernel(cl::ProgramSource source, const std::string& entry,
+                                          const std::string& variant, store::Store& store,
+                                          cl::Context::Programs& used,
+                                          std::optional<cl::FirstLaunch>* first_launch,
+                                          std::vector<int>& arguments) const {
+  if (!work()) arguments.clear();
+  if (way_ == Way::kIntegers && !arguments.empty()) {
+    source.addresses = arguments;
+    try {
+      return context_.create_kernel(source, entry, variant, store, &used, first_launch);
+    } catch (const cl::BuildError&) {
+      source.addresses.clear();
+      arguments.clear();
+    }
+  }
+  return context_.create_kernel(source, entry, variant, store, &used, first_launch);
+}
+
+void Addresses::learn(const std::vector<cl::cl_mem>& buffers) {
+  known_.clear();
+  if (buffers.empty()) return;
   std::vector<cl::cl_ulong> addresses(buffers.size());
-  if (buffers.empty()) return addresses;
   const cl::Api& api = context_.api();
   const std::size_t bytes = addresses.size() * sizeof addresses[0], one = 1;
   const cl::Memory noted = context_.create_buffer(bytes, "addresses of buffers");
@@ -55,23 +78,46 @@ std::vector<cl::cl_ulong> Addresses::of(const std::vector<cl::cl_mem>& buffers) 
   cl::check(api.clEnqueueReadBuffer(queue_.get(), to, cl::CL_TRUE, 0, bytes, addresses.data(), 0,
                                     nullptr, nullptr),
             "clEnqueueReadBuffer", kFile);
-  return addresses;
+  for (std::size_t i = 0; i < buffers.size(); ++i) known_[buffers[i]] = addresses[i];
 }
 
-bool Addresses::reads_back(store::Store& store) const {
+void Addresses::set(const cl::KernelHandle& kernel, int argument, cl::cl_mem buffer,
+                    const std::string& what) const {
+  const auto found = known_.find(buffer);
+  CLGPU_CHECK(found != known_.end());
+  const cl::cl_ulong address = found->second;
+  const auto index = static_cast<cl::cl_uint>(argument);
+  if (way_ == Way::kIntegers) {
+    cl::check(context_.api().clSetKernelArg(kernel.get(), index, sizeof address, &address),
+              "clSetKernelArg", what);
+  } else {
+    const auto* const pointer = reinterpret_cast<const void*>(address);
+    cl::check(set_pointer_(kernel.get(), index, pointer), "clSetKernelArgSVMPointer", what);
+  }
+  ++all_set;
+}
+
+bool Addresses::reads_back(store::Store& store) {
+  if (way_ == Way::kPointers && set_pointer_ == nullptr) return false;
   constexpr cl::cl_uint kNumber = 0x5EED1234;
   const cl::Api& api = context_.api();
-  const cl::KernelHandle read = context_.create_kernel({kFile, kernel::assemble(kFile), kOptions},
-                                                       "device_address_read", {}, store);
-  const cl::Memory source = context_.create_buffer(sizeof kNumber, "a number of addresses");
+  queue_ = context_.create_queue();
+  const cl::ProgramSource source{kFile, kernel::assemble(kFile), kOptions};
+  note_ = context_.create_kernel(source, "device_address", {}, store);
+  cl::Context::Programs programs;
+  std::vector<int> arguments{0};
+  const cl::KernelHandle read =
+      create_kernel(source, "device_address_read", {}, store, programs, nullptr, arguments);
+  if (arguments.empty()) return false;
+  const cl::Memory from = context_.create_buffer(sizeof kNumber, "a number of addresses");
   const cl::Memory target = context_.create_buffer(sizeof kNumber, "a number of addresses");
-  const cl::cl_mem from = source.get(), to = target.get();
-  cl::check(api.clEnqueueWriteBuffer(queue_.get(), from, cl::CL_TRUE, 0, sizeof kNumber, &kNumber,
-                                     0, nullptr, nullptr),
+  const cl::cl_mem to = target.get();
+  cl::check(api.clEnqueueWriteBuffer(queue_.get(), from.get(), cl::CL_TRUE, 0, sizeof kNumber,
+                                     &kNumber, 0, nullptr, nullptr),
             "clEnqueueWriteBuffer", kFile);
-  const cl::cl_ulong address = of({from}).front();
-  if (address == 0) return false;
-  cl::check(api.clSetKernelArg(read.get(), 0, sizeof address, &address), "clSetKernelArg", kFile);
+  learn({from.get()});
+  if (known_[from.get()] == 0) return false;
+  set(read, 0, from.get(), kFile);
   cl::check(api.clSetKernelArg(read.get(), 1, sizeof to, &to), "clSetKernelArg", kFile);
   const std::size_t one = 1;
   cl::check(api.clEnqueueNDRangeKernel(queue_.get(), read.get(), 1, nullptr, &one, &one, 0, nullptr,
@@ -81,6 +127,7 @@ bool Addresses::reads_back(store::Store& store) const {
   cl::check(api.clEnqueueReadBuffer(queue_.get(), to, cl::CL_TRUE, 0, sizeof got, &got, 0, nullptr,
                                     nullptr),
             "clEnqueueReadBuffer", kFile);
+  known_.clear();
   return got == kNumber;
 }
 

@@ -9,7 +9,7 @@
 
 #include "cl/context.hpp"
 #include "plan/bundles.hpp"
-#include "runtime/run/addresses.hpp"
+#include "runtime/run/shared_kernel.hpp"
 
 namespace clgpu::runtime {
 
@@ -22,10 +22,10 @@ struct BundlesTaken {
 
 class Bundles {
  public:
-  /// `local_bytes`: as plan::find_bundles. `plan` must outlive it. Throws cl::BuildError and
-  /// cl::OpenCLError.
-  Bundles(cl::Context& context, const plan::Plan& plan, const std::vector<std::size_t>& local_bytes,
-          store::Store& store);
+  /// `local_bytes`: as plan::find_bundles. `plan` must outlive it, `addresses`, too, which must
+  /// have learnt all buffers before set_buffers().
+  Bundles(cl::Context& context, const Addresses& addresses, const plan::Plan& plan,
+          const std::vector<std::size_t>& local_bytes);
 
   bool empty() const { return bundles_.empty(); }
   BundlesTaken taken() const;
@@ -49,14 +49,13 @@ class Bundles {
  private:
   struct Bound {
     plan::Bundle bundle;
-    cl::KernelHandle kernel;
+    SharedKernel kernel;
     std::optional<cl::FirstLaunch> first_launch;
   };
-  void set_addresses(const std::function<cl::cl_mem(int buffer)>& memory);
 
   cl::Context& context_;
+  const Addresses& addresses_;
   const plan::Plan& plan_;
-  Addresses addresses_;
   std::vector<Bound> bundles_;  // by first step
 };
 

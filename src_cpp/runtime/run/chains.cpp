@@ -8,7 +8,6 @@
 #include "base/index.hpp"
 #include "base/sha256.hpp"
 #include "runtime/run/programs.hpp"
-#include "runtime/run/shared_kernel.hpp"
 
 namespace clgpu::runtime {
 namespace {
@@ -25,9 +24,9 @@ constexpr std::size_t kWord = sizeof(cl::cl_uint);
 
 void set_chain_patience(cl::cl_uint looks) { patience = looks; }
 
-Chains::Chains(cl::Context& context, const plan::Plan& plan,
+Chains::Chains(cl::Context& context, const Addresses& addresses, const plan::Plan& plan,
                const std::vector<std::size_t>& local_bytes, const plan::ChainLimits& limits)
-    : context_(context), plan_(plan) {
+    : context_(context), addresses_(addresses), plan_(plan) {
   for (plan::Chain& chain : plan::find_chains(plan, local_bytes, limits)) {
     const kernel::Launch& first = plan.run[uz(chain.first)].launch;
     kernel::Launch launch(first.file, kernel::kChainEntry);  // the stages' macros are in the text
@@ -56,6 +55,7 @@ ChainsTaken Chains::taken() const {
 std::string Chains::key() const {
   Sha256 digest;
   digest.update(context_.identity()).update("chains\n");
+  if (addresses_.work()) digest.update("addresses\n");  // they change what a launch costs
   for (const Bound& bound : chains_) digest.update(bound.options + "\n").update(bound.text);
   return hex(digest.digest());
 }
@@ -80,14 +80,15 @@ void Chains::build(store::Store& store, cl::Context::Programs& programs) {
   // that its source has been read.
   cl::check(api.clFinish(queue_.get()), "clFinish", "the state of chains");
   for (Bound& bound : chains_) {
-    bound.kernel = context_.create_kernel({"of a chain", std::move(bound.text), bound.options},
-                                          kernel::kChainEntry, {}, store, &programs);
+    bound.kernel =
+        create_shared_kernel(addresses_, {"of a chain", std::move(bound.text), bound.options},
+                             kernel::kChainEntry, plan_, bound.chain.buffers, store, programs);
     bound.text.clear();
-    check_work_group(context_, bound.kernel, bound.chain.kernel.items, "a chain");
+    check_work_group(context_, bound.kernel.handle, bound.chain.kernel.items, "a chain");
     const auto set = [&](std::size_t index, std::size_t size, const void* value) {
-      cl::check(
-          api.clSetKernelArg(bound.kernel.get(), static_cast<cl::cl_uint>(index), size, value),
-          "clSetKernelArg", kernel::kChainEntry);
+      cl::check(api.clSetKernelArg(bound.kernel.handle.get(), static_cast<cl::cl_uint>(index), size,
+                                   value),
+                "clSetKernelArg", kernel::kChainEntry);
     };
     const cl::cl_mem state = state_.get();
     const std::size_t buffers = bound.chain.buffers.size();
@@ -99,7 +100,8 @@ void Chains::build(store::Store& store, cl::Context::Programs& programs) {
 
 void Chains::set_buffers(const std::function<cl::cl_mem(int buffer)>& memory) {
   for (const Bound& bound : chains_)
-    runtime::set_buffers(context_, bound.kernel, plan_, bound.chain.buffers, memory, "a chain");
+    runtime::set_buffers(context_, addresses_, bound.kernel, plan_, bound.chain.buffers, memory,
+                         "a chain");
 }
 
 std::size_t Chains::next(std::size_t step) const {
@@ -116,11 +118,12 @@ std::size_t Chains::launch(std::size_t step, const cl::QueueHandle& queue) {
   if (found == chains_.end()) return step;
   const kernel::Chain& kernel = found->chain.kernel;
   const std::size_t global = kernel.groups * kernel.items;
-  cl::check(context_.api().clEnqueueNDRangeKernel(queue.get(), found->kernel.get(), 1, nullptr,
-                                                  &global, &kernel.items, 0, nullptr, nullptr),
-            "clEnqueueNDRangeKernel",
-            "a chain of " + std::to_string(kernel.stages.size()) + " launches from number " +
-                std::to_string(step));
+  cl::check(
+      context_.api().clEnqueueNDRangeKernel(queue.get(), found->kernel.handle.get(), 1, nullptr,
+                                            &global, &kernel.items, 0, nullptr, nullptr),
+      "clEnqueueNDRangeKernel",
+      "a chain of " + std::to_string(kernel.stages.size()) + " launches from number " +
+          std::to_string(step));
   ++cl::counters().launches;
   return step + kernel.stages.size();
 }

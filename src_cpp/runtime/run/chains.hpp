@@ -8,6 +8,7 @@
 #include "cl/context.hpp"
 #include "plan/chains.hpp"
 #include "plan/plan.hpp"
+#include "runtime/run/shared_kernel.hpp"
 
 namespace clgpu::runtime {
 
@@ -37,8 +38,9 @@ void set_chain_patience(cl::cl_uint looks);
 class Chains {
  public:
   /// `local_bytes`: as plan::find_chains. `plan` must outlive it.
-  Chains(cl::Context& context, const plan::Plan& plan, const std::vector<std::size_t>& local_bytes,
-         const plan::ChainLimits& limits);
+  /// `addresses`, too, which must have learnt all buffers before set_buffers().
+  Chains(cl::Context& context, const Addresses& addresses, const plan::Plan& plan,
+         const std::vector<std::size_t>& local_bytes, const plan::ChainLimits& limits);
   ~Chains();
   Chains(const Chains&) = delete;
   Chains& operator=(const Chains&) = delete;
@@ -72,9 +74,10 @@ class Chains {
   struct Bound {
     plan::Chain chain;
     std::string text, options;
-    cl::KernelHandle kernel;
+    SharedKernel kernel;
   };
   cl::Context& context_;
+  const Addresses& addresses_;
   const plan::Plan& plan_;
   std::vector<Bound> chains_;
   cl::QueueHandle queue_;  // of mapping

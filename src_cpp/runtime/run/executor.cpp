@@ -11,6 +11,7 @@
 #include "kernel/macros.hpp"
 #include "kernel/sources.hpp"
 #include "plan/arena/peak.hpp"
+#include "plan/lasting.hpp"
 #include "plan/operands.hpp"
 #include "runtime/run/constant_bytes.hpp"
 #include "runtime/run/programs.hpp"
@@ -152,8 +153,12 @@ void Executor::make_all(bool warm_up, std::shared_ptr<Pool> pool, bool record,
   const auto turn = take_turn();
   stale_ = false;  // bind() sets the objects of each kernel
   if (plan_.poison) poison_arena();
+  // With the option chain=off, launches are as the plan has them.
+  addresses_ = std::make_unique<Addresses>(*context_, *store_, bundles);
+  learn_addresses();
   launches_.reserve(plan_.run.size());
-  for (plan::Step& step : plan_.run) launches_.push_back(bind(step));
+  for (plan::Step& step : plan_.run)
+    launches_.push_back(bind(step, plan::lasting_arguments(plan_, step)));
   if (record) {
     recorder_ = std::make_shared<Recorder>(context_->api(), plan_);
     finish("load");  // inferences run on another queue, which does not wait for this one
@@ -306,13 +311,13 @@ void Executor::upload_constant(int index) {
   buffer.upload = nullptr;  // a decoded constant (DENSIFY) is freed on the host
 }
 
-Executor::BoundLaunch Executor::bind(plan::Step& step) {
+Executor::BoundLaunch Executor::bind(plan::Step& step, const std::vector<int>& addresses) {
   if (step.launch.runs_graphs) {
     CLGPU_CHECK(runners_.count(step.position) > 0);
     return {{}, &step};
   }
   try {
-    return twice([&] { return try_bind(step); });
+    return twice([&] { return try_bind(step, addresses); });
   } catch (const InternalError&) {
     throw;
   } catch (const CandidateFailure&) {
@@ -324,7 +329,22 @@ Executor::BoundLaunch Executor::bind(plan::Step& step) {
   }
 }
 
-Executor::BoundLaunch Executor::try_bind(plan::Step& step) {
+// The buffers of all run steps whose objects stay the same.
+void Executor::learn_addresses() {
+  if (!addresses_->work()) return;
+  std::set<cl::cl_mem> objects;
+  for (const plan::Step& step : plan_.run) {
+    for (const int buffer : step.buffers) {
+      if (!plan::is_lasting(plan_, buffer)) continue;
+      const cl::cl_mem object = memory(buffer);
+      CLGPU_CHECK(object != nullptr);
+      objects.insert(object);
+    }
+  }
+  addresses_->learn({objects.begin(), objects.end()});
+}
+
+Executor::BoundLaunch Executor::try_bind(plan::Step& step, const std::vector<int>& addresses) {
   const cl::Api& api = context_->api();
   const kernel::Launch& launch = step.launch;
   std::string& source = sources_[kernel::text_key(launch)];
@@ -332,9 +352,15 @@ Executor::BoundLaunch Executor::try_bind(plan::Step& step) {
   const std::string options = build_options(launch);
   kernel::check_macros(launch.file, options);
   std::optional<cl::FirstLaunch> first_launch;
-  BoundLaunch bound{context_->create_kernel({launch.file, source, options}, launch.entry,
-                                            variant(launch), *store_, &programs_, &first_launch),
-                    &step};
+  BoundLaunch bound{{}, &step, addresses};
+  const cl::ProgramSource program{launch.file, source, options};
+  if (addresses_ == nullptr) {
+    bound.kernel = context_->create_kernel(program, launch.entry, variant(launch), *store_,
+                                           &programs_, &first_launch);
+  } else {
+    bound.kernel = addresses_->create_kernel(program, launch.entry, variant(launch), *store_,
+                                             programs_, &first_launch, bound.addresses);
+  }
   if (first_launch) first_launches_.emplace(&step, std::move(*first_launch));
   fit_group(step, context_->max_work_group_size(bound.kernel));
   set_buffers(bound);
@@ -366,10 +392,16 @@ void Executor::set_buffers(const BoundLaunch& bound) {
     const int buffer = bound.step->buffers[next++];
     cl::cl_mem object = memory(buffer);
     if (object == nullptr) continue;  // the runtime's memory, which is not known yet
+    const std::string which = "'" + plan_.buffers[uz(buffer)].name + "' of " + launch.entry;
+    const auto number = static_cast<int>(i);
+    if (std::binary_search(bound.addresses.begin(), bound.addresses.end(), number)) {
+      addresses_->set(bound.kernel, number, object, which);
+      continue;
+    }
     if (operand->image) object = image(buffer, *operand->image);
     cl::check(context_->api().clSetKernelArg(bound.kernel.get(), static_cast<cl::cl_uint>(i),
                                              sizeof object, &object),
-              "clSetKernelArg", "'" + plan_.buffers[uz(buffer)].name + "' of " + launch.entry);
+              "clSetKernelArg", which);
   }
 }
 
@@ -385,6 +417,7 @@ void Executor::give_buffers() {
   if (steady_) return;
   if (!list_replaces_) forget_list();
   const bool all = stale_;
+  if (all) learn_addresses();
   for (const BoundLaunch& bound : launches_) {
     if (all || uses_changed(bound)) set_buffers(bound);
   }

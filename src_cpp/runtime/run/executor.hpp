@@ -14,6 +14,7 @@
 #include "cl/context.hpp"
 #include "cl/flusher.hpp"
 #include "plan/plan.hpp"
+#include "runtime/run/addresses.hpp"
 #include "runtime/run/bundles.hpp"
 #include "runtime/run/carried.hpp"
 #include "runtime/run/chains.hpp"
@@ -161,6 +162,7 @@ class Executor {
   struct BoundLaunch {
     cl::KernelHandle kernel;  ///< none of a step that runs graphs
     const plan::Step* step;
+    std::vector<int> addresses{};  ///< numbers of the arguments that are addresses; they ascend
     /// According to the driver, the kernel needs more local memory than the device has. NVIDIA's
     /// driver adds 128 bytes even to kernels that fit, so only a launch can tell.
     bool must_try = false;
@@ -188,8 +190,10 @@ class Executor {
   void keep_programs() noexcept;
   void make_all(bool warm_up, std::shared_ptr<Pool> pool, bool record,
                 const std::optional<Chaining>& chaining, bool bundles, Listing listing);
-  BoundLaunch bind(plan::Step& step);
-  BoundLaunch try_bind(plan::Step& step);
+  /// `addresses`: numbers of arguments that may be addresses.
+  BoundLaunch bind(plan::Step& step, const std::vector<int>& addresses = {});
+  BoundLaunch try_bind(plan::Step& step, const std::vector<int>& addresses);
+  void learn_addresses();
   void try_launch(const BoundLaunch& bound, const char* where);
   void launch(const BoundLaunch& bound);
   void launch(const BoundLaunch& bound, const cl::QueueHandle& queue, cl::cl_event* event);
@@ -269,8 +273,9 @@ class Executor {
   std::unique_ptr<Lease> arena_;                                 // empty while loading
   // One per plan buffer; null for those of the arena.
   std::vector<std::shared_ptr<cl::Memory>> buffers_;
-  std::vector<std::string> keys_;      // of the weights that are shared; empty: none are
-  Images images_;                      // over what buffers_ and transfers_ hold
+  std::vector<std::string> keys_;  // of the weights that are shared; empty: none are
+  Images images_;                  // over what buffers_ and transfers_ hold
+  std::unique_ptr<Addresses> addresses_;
   std::vector<BoundLaunch> launches_;  // one per plan_.run step
   std::unique_ptr<Bundles> bundles_;   // null: every launch by itself
   std::unique_ptr<Chains> chains_;     // null: no launch is a stage

@@ -97,7 +97,7 @@ BundlesTaken Executor::bundles() const {
 // A failure leaves the executor with its launches.
 void Executor::make_bundles(bool may_run) {
   try {
-    auto bundles = std::make_unique<Bundles>(*context_, plan_, local_bytes(), *store_);
+    auto bundles = std::make_unique<Bundles>(*context_, *addresses_, plan_, local_bytes());
     if (bundles->empty()) return;
     bundles->build(*store_, programs_);
     bundles_ = std::move(bundles);
@@ -124,7 +124,7 @@ void Executor::make_bundles(bool may_run) {
 void Executor::make_chains(const Chaining& chaining, bool may_run) {
   if (mover_ != nullptr) return take_chains({0, 0, "tensors move between device and host"});
   if (!runners_.empty()) return take_chains({0, 0, "the host decides what a node runs"});
-  auto chains = std::make_unique<Chains>(*context_, plan_, local_bytes(), chaining.limits);
+  auto chains = std::make_unique<Chains>(*context_, *addresses_, plan_, local_bytes(), chaining.limits);
   if (chains->empty()) return take_chains({0, 0, "no two launches in a row can be its stages"});
   chains_key_ = chains->key();
   const std::string stored = store_->get(store::kTuning, chains_key_).value_or("");

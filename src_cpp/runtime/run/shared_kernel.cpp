@@ -1,18 +1,42 @@
 #include "runtime/run/shared_kernel.hpp"
 
+#include <algorithm>
+#include <utility>
+
 #include "base/index.hpp"
+#include "plan/lasting.hpp"
 
 namespace clgpu::runtime {
 
-void set_buffers(const cl::Context& context, const cl::KernelHandle& kernel, const plan::Plan& plan,
-                 const std::vector<int>& buffers,
+SharedKernel create_shared_kernel(const Addresses& addresses, cl::ProgramSource source,
+                                  const std::string& entry, const plan::Plan& plan,
+                                  const std::vector<int>& buffers, store::Store& store,
+                                  cl::Context::Programs& programs,
+                                  std::optional<cl::FirstLaunch>* first_launch) {
+  SharedKernel made;
+  for (std::size_t i = 0; i < buffers.size(); ++i) {
+    if (plan::is_lasting(plan, buffers[i])) made.addresses.push_back(static_cast<int>(i));
+  }
+  made.handle = addresses.create_kernel(std::move(source), entry, {}, store, programs, first_launch,
+                                        made.addresses);
+  return made;
+}
+
+void set_buffers(const cl::Context& context, const Addresses& addresses, const SharedKernel& kernel,
+                 const plan::Plan& plan, const std::vector<int>& buffers,
                  const std::function<cl::cl_mem(int buffer)>& memory, const std::string& what) {
   for (std::size_t i = 0; i < buffers.size(); ++i) {
     const cl::cl_mem object = memory(buffers[i]);
     if (object == nullptr) continue;
-    cl::check(context.api().clSetKernelArg(kernel.get(), static_cast<cl::cl_uint>(i), sizeof object,
-                                           &object),
-              "clSetKernelArg", "'" + plan.buffers[uz(buffers[i])].name + "' of " + what);
+    const std::string which = "'" + plan.buffers[uz(buffers[i])].name + "' of " + what;
+    const auto number = static_cast<int>(i);
+    if (std::binary_search(kernel.addresses.begin(), kernel.addresses.end(), number)) {
+      addresses.set(kernel.handle, number, object, which);
+      continue;
+    }
+    cl::check(context.api().clSetKernelArg(kernel.handle.get(), static_cast<cl::cl_uint>(i),
+                                           sizeof object, &object),
+              "clSetKernelArg", which);
   }
 }
 
