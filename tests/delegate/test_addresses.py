@@ -47,7 +47,8 @@ def model_of(size: int) -> bytes:
     for depth, width in ((3, 5), (5, 7)):
         weights = m.constant(rng.standard_normal((width, 3, 3, depth)).astype(np.float32))
         bias = m.constant(rng.standard_normal(width).astype(np.float32))
-        x = m.op("CONV_2D", [x, weights, bias], (1, size, size, width))
+        same = {"padding": "SAME", "stride_h": 1, "stride_w": 1}
+        x = m.op("CONV_2D", [x, weights, bias], (1, size, size, width), **same)
         x = m.op("SIN", [x], (1, size, size, width))
     x = m.op("MEAN", [x, m.constant(np.array([1, 2], np.int32))], (1, 7))
     weights = m.constant(rng.standard_normal((4, 7)).astype(np.float32))
