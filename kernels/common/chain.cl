@@ -17,20 +17,33 @@
 #define CHAIN_ENDED 1
 #define CHAIN_GAVE_UP 2
 
-// mem_fence is not enough on NVIDIA: another group's stores are read stale.
+// mem_fence is not enough on NVIDIA: another group's stores are read stale. There one work-item releases what the
+// barrier of its group has made visible to it, and acquires what the others have released; a barrier that
+// also fences global memory would wait for each work-item's stores alone.
 #if CHAIN_NVIDIA
-#define CHAIN_FENCE() asm volatile("fence.acq_rel.gpu;" ::: "memory")
+#define CHAIN_FENCES CLK_LOCAL_MEM_FENCE
+static inline void chain_arrive(volatile __global uint *arrived) {
+  asm volatile("red.release.gpu.global.add.u32 [%0], 1;" ::"l"(arrived) : "memory");
+}
 static inline uint chain_read(volatile __global uint *p) {
   uint value;
-  asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(p) : "memory");
+  asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(p) : "memory");
   return value;
 }
 // Work-items of a part of the work-group meet at the barrier with this number, 1..15.
 #define CHAIN_BARRIER(number, items) \
   asm volatile("bar.sync %0, %1;" ::"r"(number), "r"(items) : "memory")
 #else
-#define CHAIN_FENCE() mem_fence(CLK_GLOBAL_MEM_FENCE)
-static inline uint chain_read(volatile __global uint *p) { return atomic_or(p, 0u); }
+#define CHAIN_FENCES (CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)
+static inline void chain_arrive(volatile __global uint *arrived) {
+  mem_fence(CLK_GLOBAL_MEM_FENCE);
+  atomic_inc(arrived);
+}
+static inline uint chain_read(volatile __global uint *p) {
+  const uint value = atomic_or(p, 0u);
+  mem_fence(CLK_GLOBAL_MEM_FENCE);
+  return value;
+}
 #define CHAIN_BARRIER(number, items) barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)
 #endif
 
@@ -38,18 +51,16 @@ static inline uint chain_read(volatile __global uint *p) { return atomic_or(p, 0
 // looked `patience` times in vain.
 static inline void chain_wait(volatile __global uint *state, uint calls, uint groups,
                               uint patience) {
-  barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+  barrier(CHAIN_FENCES);
   if (get_local_id(0) == 0) {
-    CHAIN_FENCE();
-    atomic_inc(&state[CHAIN_ARRIVED]);
+    chain_arrive(&state[CHAIN_ARRIVED]);
     uint looks = 0;
     while (chain_read(&state[CHAIN_ARRIVED]) < calls * groups) {
       if (looks++ == patience) atomic_xchg(&state[CHAIN_GAVE_UP], 1u);
       if (looks % 64 == 0 && chain_read(&state[CHAIN_GAVE_UP]) != 0) break;
     }
-    CHAIN_FENCE();
   }
-  barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+  barrier(CHAIN_FENCES);
 }
 
 static inline void chain_end(volatile __global uint *state, uint groups) {

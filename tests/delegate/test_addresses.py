@@ -14,7 +14,9 @@ from tests.model_maker import ModelMaker
 from tests.runtimes import make_interpreter
 
 HEAD = ".version 9.0\n.target sm_90, texmode_independent\n.address_size 64\n"
-PTX = HEAD + """
+PTX = (
+    HEAD
+    + """
 .entry sum_of(
 \t.param .u64 .ptr .global .align 4 sum_of_param_0,
 \t.param .u32 sum_of_param_1,
@@ -29,6 +31,7 @@ PTX = HEAD + """
 \t.param .u64 .ptr .global .align 16 sum_param_0
 )
 """
+)
 
 
 @pytest.fixture(autouse=True)
