@@ -165,9 +165,9 @@ class Splitter {
       node.inputs[slot] = weights_of(whole.inputs[slot], terms[i]);
       if (sum >= 0) ir::set_input(node, whole.kind->residual, sum);
       if (!last) {
-        for (const int last_only : {whole.kind->weights.bias, whole.kind->slopes}) {
-          if (ir::input_of(node, last_only) >= 0) ir::set_input(node, last_only, -1);
-        }
+        ir::set_input(node, whole.kind->weights.bias, -1);
+        if (ir::input_of(node, whole.kind->slopes) >= 0)
+          ir::set_input(node, whole.kind->slopes, -1);
         node.epilogue = {};
         node.outputs[0] = sum = partial_sum(whole);
       }
