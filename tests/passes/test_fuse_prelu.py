@@ -149,9 +149,7 @@ def test_layers_of_int8_weights(layer, device, precision):
     m, floats = (Maker((1, 5, 6, 10), stored="int8", floats=floats) for floats in (False, True))
     model, wanted = (made.build(prelu_before_addition(made, layer)) for made in (m, floats))
     assert reasons_of(m, model)[1:] == [f"{FUSED} 2", f"{FUSED} 2"]
-    check_dequantized(
-        model, wanted, m.inputs, device=device, precision=precision, accumulation=91
-    )
+    check_dequantized(model, wanted, m.inputs, device=device, precision=precision, accumulation=91)
     if precision == "fp32":
         check_hybrid(model, m.inputs, device=device)
 
