@@ -1,14 +1,15 @@
 // activation.cl - the activation of float kernels: ACTIVATE(x) for a scalar or a vector of floats
 //
-// Macros    ACT        0..13, clgpu::ir::Activation: 0 none, 1 relu, 2 relu_n1_to_1, 3 relu6, 4 tanh,
+// Macros    ACT        0..14, clgpu::ir::Activation: 0 none, 1 relu, 2 relu_n1_to_1, 3 relu6, 4 tanh,
 //                      5 sign bit, 6 sigmoid, 7 relu_0_to_1, 8 hard_swish, 9 leaky_relu, 10 elu,
-//                      11 gelu (erf), 12 gelu (tanh), 13 swish
+//                      11 gelu (erf), 12 gelu (tanh), 13 swish, 14 prelu: only in
+//                      common/epilogue.cl, by FINISH_SUM
 //           ACT_ALPHA  float literal, the slope of leaky_relu; 0.0f otherwise
 #include "common/bounds.cl"
 #include "common/types.cl"
 
-#if ACT < 0 || ACT > 13
-#error "ACT is out of range (0..13)"
+#if ACT < 0 || ACT > 14
+#error "ACT is out of range (0..14)"
 #endif
 
 #define ACTIVATE(x) ACTIVATION(ACT, x)

@@ -5,7 +5,8 @@
 //   row_factors  [rows, 2]: the bits of a row's scale, and its zero point; a row has row_elements elements
 //                of dst; the first row begins at row_first
 //
-// FINISH_SUM(sum, c, at)  act((sum - row zero * c.start) * (row scale * c.scale) + c.bias ...)
+// VALUE1(sum, own, at)    (sum - row zero * own.start) * (row scale * own.scale) + own.bias, before
+//                         residual and activation
 // ROW_ZERO(row)           the zero point, for kernels that subtract it themselves because their sums do
 //                         not include all weights of a channel
 //
@@ -44,16 +45,16 @@ HYBRID_OF(8, int8, float8, HYBRID_READ8)
 HYBRID_OF(16, int16, float16, HYBRID_READ16)
 
 #define ROW_OF(at) (row_factors + 2 * (((at) - row_first) / row_elements))
-#define CHANNEL_T hybrid1_t
-#define CHANNEL4_T hybrid4_t
-#define CHANNEL8_T hybrid8_t
-#define CHANNEL16_T hybrid16_t
-#define CHANNEL_AT(o) hybrid_at1(channels, channel_pitch, BIAS_AT(o), o)
-#define CHANNEL4_AT(o) hybrid_at4(channels, channel_pitch, BIAS4_AT(o), o)
-#define CHANNEL8_AT(o) hybrid_at8(channels, channel_pitch, BIAS8_AT(o), o)
-#define CHANNEL16_AT(o) hybrid_at16(channels, channel_pitch, BIAS16_AT(o), o)
-#define FINISH_SUM(sum, c, at) FINISH(hybrid_sum1(sum, c, ROW_OF(at)), at)
-#define FINISH_SUM4(sum, c, at) FINISH4(hybrid_sum4(sum, c, ROW_OF(at)), at)
-#define FINISH_SUM4_ALIGNED(sum, c, at) FINISH4_ALIGNED(hybrid_sum4(sum, c, ROW_OF(at)), at)
-#define FINISH_SUM8(sum, c, at) FINISH8(hybrid_sum8(sum, c, ROW_OF(at)), at)
-#define FINISH_SUM16(sum, c, at) FINISH16(hybrid_sum16(sum, c, ROW_OF(at)), at)
+#define OWN1_T hybrid1_t
+#define OWN4_T hybrid4_t
+#define OWN8_T hybrid8_t
+#define OWN16_T hybrid16_t
+#define OWN1_AT(o) hybrid_at1(channels, channel_pitch, BIAS_AT(o), o)
+#define OWN4_AT(o) hybrid_at4(channels, channel_pitch, BIAS4_AT(o), o)
+#define OWN8_AT(o) hybrid_at8(channels, channel_pitch, BIAS8_AT(o), o)
+#define OWN16_AT(o) hybrid_at16(channels, channel_pitch, BIAS16_AT(o), o)
+#define OWN4_SOME(o, n) hybrid_at4(channels, channel_pitch, SOME4(BIAS_AT, o, n), o)
+#define VALUE1(sum, own, at) hybrid_sum1(sum, own, ROW_OF(at))
+#define VALUE4(sum, own, at) hybrid_sum4(sum, own, ROW_OF(at))
+#define VALUE8(sum, own, at) hybrid_sum8(sum, own, ROW_OF(at))
+#define VALUE16(sum, own, at) hybrid_sum16(sum, own, ROW_OF(at))

@@ -26,28 +26,6 @@
 #define TILE_SUM_SLICES
 #endif
 
-// Parameters of four columns: biases only of existing columns; the table has all four.
-#if QUANTIZED
-#define TILE_CHANNELS(c4, o, left_over) const CHANNEL4_T c4 = CHANNEL4_AT(o);
-#else
-#define TILE_BIAS(c4, o, left_over)                \
-  if (BIAS) {                                      \
-    c4.s0 = BIAS_AT(o);                            \
-    if ((left_over) > 1) c4.s1 = BIAS_AT((o) + 1); \
-    if ((left_over) > 2) c4.s2 = BIAS_AT((o) + 2); \
-    if ((left_over) > 3) c4.s3 = BIAS_AT((o) + 3); \
-  }
-#if SCALED
-#define TILE_CHANNELS(c4, o, left_over)                                    \
-  CHANNEL4_T c4 = scaled4((float4)(0.0f), vload4(0, weight_scales + (o))); \
-  TILE_BIAS(c4.bias, o, left_over)
-#else
-#define TILE_CHANNELS(c4, o, left_over) \
-  float4 c4 = (float4)(0.0f);           \
-  TILE_BIAS(c4, o, left_over)
-#endif
-#endif
-
 // Stores the sums inside of c: row m, column n at m * pitch + first + n, or at that element of a
 // slice; the output channel is first + n.
 #define TILE_STORE(first_row, rows, first_column, columns, pitch, first)        \
@@ -57,7 +35,7 @@
       const int n = (first_column) + (c * TILE_GX + tile_column) * 4;           \
       const int left_over = tile_slice == 0 ? (columns) - n : 0;                \
       if (left_over > 0) {                                                      \
-        TILE_CHANNELS(c4, (first) + n, left_over)                               \
+        const CHANNEL4_T c4 = CHANNEL4_SOME((first) + n, left_over);            \
         _Pragma("unroll") for (int r = 0; r < RM; ++r) {                        \
           const int m = (first_row) + (r / 4 * TILE_GY + tile_row) * 4 + r % 4; \
           if (m < (rows)) {                                                     \
@@ -68,28 +46,24 @@
       }                                                                         \
     }                                                                           \
   }
-#define TILE_STORE4(sum, c4, at, left_over)                                    \
-  if (VEC_N) {                                                                 \
-    STORE4_ALIGNED(DST_T, dst, at, FINISH_SUM4_ALIGNED(sum, c4, at));          \
-  } else {                                                                     \
-    TILE_FINISH(v, sum, c4, at)                                                \
-    STORE(DST_T, dst, at, TILE_FINISHED(v.s0, at));                            \
-    if (left_over > 1) STORE(DST_T, dst, at + 1, TILE_FINISHED(v.s1, at + 1)); \
-    if (left_over > 2) STORE(DST_T, dst, at + 2, TILE_FINISHED(v.s2, at + 2)); \
-    if (left_over > 3) STORE(DST_T, dst, at + 3, TILE_FINISHED(v.s3, at + 3)); \
+#define TILE_STORE4(sum, c4, at, left_over)                                           \
+  if (VEC_N) {                                                                        \
+    STORE4_ALIGNED(DST_T, dst, at, FINISH_SUM4_ALIGNED(sum, c4, at));                 \
+  } else {                                                                            \
+    TILE_FINISH(v, sum, c4, at)                                                       \
+    STORE(DST_T, dst, at, TILE_FINISHED(v.s0, c4, 0, at));                            \
+    if (left_over > 1) STORE(DST_T, dst, at + 1, TILE_FINISHED(v.s1, c4, 1, at + 1)); \
+    if (left_over > 2) STORE(DST_T, dst, at + 2, TILE_FINISHED(v.s2, c4, 2, at + 2)); \
+    if (left_over > 3) STORE(DST_T, dst, at + 3, TILE_FINISHED(v.s3, c4, 3, at + 3)); \
   }
 // Reads the residual only for existing columns.
 #if QUANTIZED == 3
 #define TILE_FINISH(v, sum, c4, at) const SUM4_T v = sum;
-#define TILE_FINISHED(v, at) (v)
+#define TILE_FINISHED(v, c4, j, at) (v)
 #elif QUANTIZED
 #define TILE_FINISH(v, sum, c4, at) const int4 v = CHANNEL_RESULT4(sum, c4);
-#define TILE_FINISHED(v, at) FINISH_LANE(v, at)
+#define TILE_FINISHED(v, c4, j, at) FINISH_LANE(v, at)
 #else
-#if SCALED
-#define TILE_FINISH(v, sum, c4, at) const float4 v = sum * c4.scale + c4.bias;
-#else
-#define TILE_FINISH(v, sum, c4, at) const float4 v = sum + c4;
-#endif
-#define TILE_FINISHED(v, at) FINISH(v, at)
+#define TILE_FINISH(v, sum, c4, at) const float4 v = SUM_LANE4(sum, c4, at);
+#define TILE_FINISHED(v, c4, j, at) FINISH_SUM_LANE(v, c4, j, at)
 #endif

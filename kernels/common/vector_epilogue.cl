@@ -1,8 +1,7 @@
 // vector_epilogue.cl - common/epilogue.cl for VW neighbouring channels
 //
 // CHANNEL_VEC_T, CHANNEL_VEC_AT(o), FINISH_SUM_VEC(sum, c, at)  see epilogue.cl
-// Kernels of floats only:
-// BIAS_VEC_AT(o), FINISH_VEC(v, at)                             see epilogue.cl
+// FINISH_VEC(v, at)         see FINISH there
 //
 // Macros    those of common/epilogue.cl and common/vector.cl
 #include "common/epilogue.cl"
@@ -18,15 +17,4 @@
 #define CHANNEL_VEC_AT(o) CLGPU_CAT(CLGPU_CAT(CHANNEL, VW), _AT)(o)
 #define FINISH_VEC(v, at) CLGPU_CAT(FINISH, VW)(v, at)
 #define FINISH_SUM_VEC(sum, c, at) CLGPU_CAT(FINISH_SUM, VW)(sum, c, at)
-#endif
-
-// BIAS is a macro, so its name cannot be pasted together (##).
-#if VW == 1
-#define BIAS_VEC_AT(o) BIAS_AT(o)
-#elif VW == 4
-#define BIAS_VEC_AT(o) BIAS4_AT(o)
-#elif VW == 8
-#define BIAS_VEC_AT(o) BIAS8_AT(o)
-#else
-#define BIAS_VEC_AT(o) BIAS16_AT(o)
 #endif

@@ -152,26 +152,20 @@ __kernel __attribute__((reqd_work_group_size(IMAGE_TILE_ITEMS, 1, 1))) void conv
     const int left_over = y < out_h ? group_out - o : 0;
     if (left_over > 0) {
       const int channel = group * group_out + o;
-      float4 bias4 = (float4)(0.0f);
-      if (BIAS) {
-        bias4.s0 = BIAS_AT(channel);
-        if (left_over > 1) bias4.s1 = BIAS_AT(channel + 1);
-        if (left_over > 2) bias4.s2 = BIAS_AT(channel + 2);
-        if (left_over > 3) bias4.s3 = BIAS_AT(channel + 3);
-      }
+      const CHANNEL4_T c4 = CHANNEL4_SOME(channel, left_over);
 #pragma unroll
       for (int p = 0; p < PX; ++p) {
         if (first_x + x0 + p < out_w) {
           const int pixel = (n * out_h + y) * out_w + first_x + x0 + p;
           const int at = RESULT_AT(pixel, channel, out_c);
-          const float4 v = sum[p][k] + bias4;
           if (VEC_N) {
-            STORE4_ALIGNED(DST_T, dst, at, FINISH4_ALIGNED(v, at));
+            STORE4_ALIGNED(DST_T, dst, at, FINISH_SUM4_ALIGNED(sum[p][k], c4, at));
           } else {
-            STORE(DST_T, dst, at, FINISH(v.s0, at));
-            if (left_over > 1) STORE(DST_T, dst, at + 1, FINISH(v.s1, at + 1));
-            if (left_over > 2) STORE(DST_T, dst, at + 2, FINISH(v.s2, at + 2));
-            if (left_over > 3) STORE(DST_T, dst, at + 3, FINISH(v.s3, at + 3));
+            const float4 v = SUM_LANE4(sum[p][k], c4, at);
+            STORE(DST_T, dst, at, FINISH_SUM_LANE(v.s0, c4, 0, at));
+            if (left_over > 1) STORE(DST_T, dst, at + 1, FINISH_SUM_LANE(v.s1, c4, 1, at + 1));
+            if (left_over > 2) STORE(DST_T, dst, at + 2, FINISH_SUM_LANE(v.s2, c4, 2, at + 2));
+            if (left_over > 3) STORE(DST_T, dst, at + 3, FINISH_SUM_LANE(v.s3, c4, 3, at + 3));
           }
         }
       }

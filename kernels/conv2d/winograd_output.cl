@@ -69,14 +69,12 @@ __kernel void conv2d_winograd_output(__global const SRC_T *src,
       if (y0 + y < out_h && x0 + x < out_w) {
         const int at = RESULT_AT((image * out_h + y0 + y) * out_w + x0 + x, o, out_c);
 #if VEC_O
-        const VEC v = sum[y][x] + BIAS_VEC_AT(o);
-        STORE_RESULTS(DST_T, dst, at, FINISH_VEC(v, at));
+        STORE_RESULTS(DST_T, dst, at, FINISH_SUM_VEC(sum[y][x], CHANNEL_VEC_AT(o), at));
 #else
         float lanes[VW];
         SPILL_VEC(sum[y][x], lanes);
         for (int j = 0; j < VW && o + j < out_c; ++j) {
-          const float v = lanes[j] + BIAS_AT(o + j);
-          STORE(DST_T, dst, at + j, FINISH(v, at + j));
+          STORE(DST_T, dst, at + j, FINISH_SUM(lanes[j], CHANNEL_AT(o + j), at + j));
         }
 #endif
       }

@@ -33,14 +33,14 @@
   sum##j = mad((float4)(factor), QUAD(SRC_KIND, SRC_T, src, (row + j) * quads + quad), sum##j);
 #define ADD_POWER(j) v = mad((float4)(winograd_powers[j][x]), sum##j, v);
 #if ALIGNED
-#define STORE_RESULT(at, v) STORE4_ALIGNED(DST_T, dst, at, FINISH4_ALIGNED(v, at))
+#define STORE_RESULT(at, v) STORE4_ALIGNED(DST_T, dst, at, FINISH_SUM4_ALIGNED(v, c, at))
 #else
-#define STORE_RESULT(at, v) STORE4(DST_T, dst, at, FINISH4(v, at))
+#define STORE_RESULT(at, v) STORE4(DST_T, dst, at, FINISH_SUM4(v, c, at))
 #endif
 #define FINISH_RESULT(k)                                  \
   if (x0 + k < out_w) {                                   \
     const int x = k, at = RESULT_AT(first + k, o, out_c); \
-    float4 v = bias_of_o;                                 \
+    float4 v = (float4)(0.0f);                            \
     EACH(ADD_POWER)                                       \
     STORE_RESULT(at, v);                                  \
   }
@@ -64,6 +64,6 @@ __kernel void conv2d_winograd_output_quads(QUADS(SRC_KIND, SRC_T) src,
   }
 
   const int o = quad * 4, first = (row_of_tiles / tiles_h * out_h + y) * out_w + x0;
-  const float4 bias_of_o = BIAS4_AT(o);
+  const CHANNEL4_T c = CHANNEL4_AT(o);
   EACH_RESULT(FINISH_RESULT)
 }

@@ -124,23 +124,19 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void separable_conv2
 
   const int o = panel * TN + column * 4;
   const int left_over = out_c - o;
-  float4 b = (float4)(0.0f);
-  if (left_over > 0) b.s0 = BIAS_AT(o);
-  if (left_over > 1) b.s1 = BIAS_AT(o + 1);
-  if (left_over > 2) b.s2 = BIAS_AT(o + 2);
-  if (left_over > 3) b.s3 = BIAS_AT(o + 3);
+  const CHANNEL4_T c4 = CHANNEL4_SOME(o, left_over);
 #pragma unroll
   for (int r = 0; r < RM; ++r) {
     const int x = first_x + (row * RM + r) % TILE_W, y = first_y + (row * RM + r) / TILE_W;
     if (x < out_w && y < out_h) {
-      const float4 total = sum[r] + b;
       const int at = RESULT_AT((n * out_h + y) * out_w + x, o, out_c);
       if (left_over > 3) {
-        STORE4(DST_T, dst, at, FINISH4(total, at));
+        STORE4(DST_T, dst, at, FINISH_SUM4(sum[r], c4, at));
       } else {
-        if (left_over > 0) STORE(DST_T, dst, at, FINISH(total.s0, at));
-        if (left_over > 1) STORE(DST_T, dst, at + 1, FINISH(total.s1, at + 1));
-        if (left_over > 2) STORE(DST_T, dst, at + 2, FINISH(total.s2, at + 2));
+        const float4 v = SUM_LANE4(sum[r], c4, at);
+        if (left_over > 0) STORE(DST_T, dst, at, FINISH_SUM_LANE(v.s0, c4, 0, at));
+        if (left_over > 1) STORE(DST_T, dst, at + 1, FINISH_SUM_LANE(v.s1, c4, 1, at + 1));
+        if (left_over > 2) STORE(DST_T, dst, at + 2, FINISH_SUM_LANE(v.s2, c4, 2, at + 2));
       }
     }
   }

@@ -52,16 +52,16 @@ static inline uint permuted(uint a, uint bytes) {
 
 // Finishes and stores the sums v of channels o .. o + 3 of a pixel.
 #if WIDE
-#define STORE_QUAD(pixel, o, v)                                                  \
-  if ((o) < out_c) {                                                             \
-    const int at = RESULT_AT(pixel, o, out_c);                                   \
-    STORE4_ALIGNED(DST_T, dst, at, FINISH4_ALIGNED((v) + BIAS4_ALIGNED(o), at)); \
+#define STORE_QUAD(pixel, o, v)                                                      \
+  if ((o) < out_c) {                                                                 \
+    const int at = RESULT_AT(pixel, o, out_c);                                       \
+    STORE4_ALIGNED(DST_T, dst, at, FINISH_SUM4_ALIGNED(v, CHANNEL4_ALIGNED(o), at)); \
   }
 #else
-#define STORE_LANE(pixel, o, v)                          \
-  if ((o) < out_c) {                                     \
-    const int at = RESULT_AT(pixel, o, out_c);           \
-    STORE(DST_T, dst, at, FINISH((v) + BIAS_AT(o), at)); \
+#define STORE_LANE(pixel, o, v)                              \
+  if ((o) < out_c) {                                         \
+    const int at = RESULT_AT(pixel, o, out_c);               \
+    STORE(DST_T, dst, at, FINISH_SUM(v, CHANNEL_AT(o), at)); \
   }
 #define STORE_QUAD(pixel, o, v)      \
   STORE_LANE(pixel, o, (v).s0)       \
@@ -73,6 +73,11 @@ static inline uint permuted(uint a, uint bytes) {
 #define BIAS4_ALIGNED(o) LOAD4_ALIGNED(BIAS_T, bias, o)
 #else
 #define BIAS4_ALIGNED(o) (float4)(0.0f)
+#endif
+#if ACT == 14
+#define CHANNEL4_ALIGNED(o) sloped4(BIAS4_ALIGNED(o), LOAD4_ALIGNED(SLOPES_T, slopes, o))
+#else
+#define CHANNEL4_ALIGNED(o) BIAS4_ALIGNED(o)
 #endif
 
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void separable_conv2d_fused_f16(

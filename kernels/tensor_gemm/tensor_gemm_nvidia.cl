@@ -175,6 +175,22 @@ float4 wide_half(__global const half *p) {
   const uint2 bits = *(__global const uint2 *)p;
   return (float4)(from_halves(bits.s0), from_halves(bits.s1));
 }
+// CHANNEL4_AT of aligned channels.
+#if BIAS
+#define WIDE_BIAS4_AT(o) CLGPU_CAT(wide_, BIAS_T)(bias + (o))
+#else
+#define WIDE_BIAS4_AT(o) (float4)(0.0f)
+#endif
+#if SCALED
+#define WIDE_OWN4_AT(o) scaled4(WIDE_BIAS4_AT(o), vload4(0, weight_scales + (o)))
+#else
+#define WIDE_OWN4_AT(o) WIDE_BIAS4_AT(o)
+#endif
+#if ACT == 14
+#define WIDE_CHANNEL4_AT(o) sloped4(WIDE_OWN4_AT(o), CLGPU_CAT(wide_, SLOPES_T)(slopes + (o)))
+#else
+#define WIDE_CHANNEL4_AT(o) WIDE_OWN4_AT(o)
+#endif
 #endif
 #include "common/mma_wide.cl"
 
@@ -416,41 +432,19 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void tensor_gemm(
         panel * TN + warp_n * (TN / WARPS_N) + n * 8 + lane % 4 * (2 * BLOCKS);  // in the group
     const int left_over = ends ? group_out - channel : 0;
     const int o = group * dst_group + channel;
-#if SCALED
-    float4 scales[BLOCKS / 2];
-#endif
-#if QUANTIZED
     CHANNEL4_T b[BLOCKS / 2];
-#else
-    float4 b[BLOCKS / 2];
-#endif
 #pragma unroll
     for (int j = 0; j < BLOCKS / 2; ++j) {
 #if QUANTIZED
       b[j] = CHANNEL4_AT(left_over > 4 * j ? o + 4 * j : 0);
+#elif WIDE
+      if (left_over > 0) b[j] = WIDE_CHANNEL4_AT(o + 4 * j);
 #else
-#if SCALED
-      scales[j] = (float4)(0.0f);
       if (left_over > 4 * j + 3) {
-        scales[j] = vload4(0, weight_scales + o + 4 * j);
+        b[j] = CHANNEL4_AT(o + 4 * j);
       } else {
-        if (left_over > 4 * j) scales[j].s0 = weight_scales[o + 4 * j];
-        if (left_over > 4 * j + 1) scales[j].s1 = weight_scales[o + 4 * j + 1];
-        if (left_over > 4 * j + 2) scales[j].s2 = weight_scales[o + 4 * j + 2];
+        b[j] = CHANNEL4_SOME(o + 4 * j, left_over - 4 * j);
       }
-#endif
-      b[j] = (float4)(0.0f);
-#if BIAS && WIDE
-      if (left_over > 0) b[j] = CLGPU_CAT(wide_, BIAS_T)(bias + o + 4 * j);
-#elif BIAS
-      if (left_over > 4 * j + 3) {
-        b[j] = BIAS4_AT(o + 4 * j);
-      } else {
-        if (left_over > 4 * j) b[j].s0 = BIAS_AT(o + 4 * j);
-        if (left_over > 4 * j + 1) b[j].s1 = BIAS_AT(o + 4 * j + 1);
-        if (left_over > 4 * j + 2) b[j].s2 = BIAS_AT(o + 4 * j + 2);
-      }
-#endif
 #endif
     }
 #pragma unroll
@@ -463,11 +457,6 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void tensor_gemm(
           const MMA_SUM4_T x = sum[i / 2][n + 2 * j], y = sum[i / 2][n + 2 * j + 1];
           v[j] = i % 2 == 0 ? (MMA_SUM4_T)(x.s0, x.s1, y.s0, y.s1)
                             : (MMA_SUM4_T)(x.s2, x.s3, y.s2, y.s3);
-#if SCALED
-          v[j] = v[j] * scales[j] + b[j];
-#elif !QUANTIZED
-          v[j] += b[j];
-#endif
         }
         const int at = RESULT_AT(pixel, o, out_c);
 #if WIDE
@@ -475,10 +464,9 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void tensor_gemm(
         for (int j = 0; j < BLOCKS / 2; ++j) {
 #if QUANTIZED
           v[j] = FINISH_SUM4_ALIGNED(v[j], b[j], at + 4 * j);
-#elif RESIDUAL
-          v[j] = FINISH_WITH(v[j], CLGPU_CAT(wide_, RESIDUAL_T)(residual + at + 4 * j));
 #else
-          v[j] = ACTIVATE(v[j]);
+          const int to_j = at + 4 * j;
+          v[j] = FINISH_SUM4_WITH(v[j], b[j], to_j, CLGPU_CAT(wide_, RESIDUAL_T)(residual + to_j));
 #endif
         }
         CLGPU_CAT(store_wide_, DST_T)(dst + at, v);
@@ -498,11 +486,12 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void tensor_gemm(
           }
 #else
           if (some > 3) {
-            STORE4(DST_T, dst, to_j, FINISH4(v[j], to_j));
+            STORE4(DST_T, dst, to_j, FINISH_SUM4(v[j], b[j], to_j));
           } else {
-            if (some > 0) STORE(DST_T, dst, to_j, FINISH(v[j].s0, to_j));
-            if (some > 1) STORE(DST_T, dst, to_j + 1, FINISH(v[j].s1, to_j + 1));
-            if (some > 2) STORE(DST_T, dst, to_j + 2, FINISH(v[j].s2, to_j + 2));
+            v[j] = SUM_LANE4(v[j], b[j], to_j);
+            if (some > 0) STORE(DST_T, dst, to_j, FINISH_SUM_LANE(v[j].s0, b[j], 0, to_j));
+            if (some > 1) STORE(DST_T, dst, to_j + 1, FINISH_SUM_LANE(v[j].s1, b[j], 1, to_j + 1));
+            if (some > 2) STORE(DST_T, dst, to_j + 2, FINISH_SUM_LANE(v[j].s2, b[j], 2, to_j + 2));
           }
 #endif
         }

@@ -134,26 +134,22 @@ __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void transpose_conv_ge
   for (int c = 0; c < QN; ++c) {
     const int o = panel * TN + (c * 16 + column) * 4;
     const int left_over = out_c - o;
-    float4 bias4 = (float4)(0.0f);
-    if (left_over > 0) bias4.s0 = BIAS_AT(o);
-    if (left_over > 1) bias4.s1 = BIAS_AT(o + 1);
-    if (left_over > 2) bias4.s2 = BIAS_AT(o + 2);
-    if (left_over > 3) bias4.s3 = BIAS_AT(o + 3);
+    const CHANNEL4_T c4 = CHANNEL4_SOME(o, left_over);
 #pragma unroll
     for (int r = 0; r < QM * 4; ++r) {
       const int pixel = first_pixel + (r / 4 * 16 + row) * 4 + r % 4;
       const int x = pixel % phase_w * stride_w + phase_x;
       const int y = pixel / phase_w % phase_h * stride_h + phase_y;
       if (pixel < pixels && x < out_w && y < out_h) {
-        const float4 total = sum[r][c] + bias4;
         const int image_at = pixel / phase_w / phase_h * out_h;
         const int at = RESULT_AT((image_at + y) * out_w + x, o, out_c);
         if (left_over > 3) {
-          STORE4(DST_T, dst, at, FINISH4(total, at));
+          STORE4(DST_T, dst, at, FINISH_SUM4(sum[r][c], c4, at));
         } else {
-          if (left_over > 0) STORE(DST_T, dst, at, FINISH(total.s0, at));
-          if (left_over > 1) STORE(DST_T, dst, at + 1, FINISH(total.s1, at + 1));
-          if (left_over > 2) STORE(DST_T, dst, at + 2, FINISH(total.s2, at + 2));
+          const float4 v = SUM_LANE4(sum[r][c], c4, at);
+          if (left_over > 0) STORE(DST_T, dst, at, FINISH_SUM_LANE(v.s0, c4, 0, at));
+          if (left_over > 1) STORE(DST_T, dst, at + 1, FINISH_SUM_LANE(v.s1, c4, 1, at + 1));
+          if (left_over > 2) STORE(DST_T, dst, at + 2, FINISH_SUM_LANE(v.s2, c4, 2, at + 2));
         }
       }
     }

@@ -34,6 +34,7 @@ enum class Activation : int {
   kGelu = 11,
   kGeluTanh = 12,  ///< the tanh approximation
   kSwish = 13,     ///< x * sigmoid(x)
+  kPrelu = 14,     ///< slopes of the input OpKind::slopes, one for each output channel
 };
 
 /// What a node does to each result element after its own arithmetic.
@@ -94,6 +95,9 @@ struct OpKind {
   /// It has the memory layout of the output: its shape, or the shape of the whole if the output is
   /// a slice.
   int residual = -1;
+  /// Input slot of the slopes of Activation::kPrelu, a constant of one number for each output
+  /// channel; -1: its kernels have no such activation.
+  int slopes = -1;
   bool writes_slices = false;  ///< its outputs may have a Placement
   /// Small nodes of the kind that do not depend on each other are brought together, and one launch
   /// computes them (plan/bundles.hpp).
@@ -127,5 +131,17 @@ struct Node {
   /// number is an output of each graph that has it as an input.
   std::vector<std::shared_ptr<const Graph>> graphs;
 };
+
+/// The tensor of an input slot; -1 if the node has none there.
+inline int input_of(const Node& node, int slot) {
+  const auto i = static_cast<std::size_t>(slot);
+  return slot >= 0 && i < node.inputs.size() ? node.inputs[i] : -1;
+}
+/// Gives the node an input; slots before it that the node lacks stay without a tensor.
+inline void set_input(Node& node, int slot, int tensor) {
+  const auto i = static_cast<std::size_t>(slot);
+  if (node.inputs.size() <= i) node.inputs.resize(i + 1, -1);
+  node.inputs[i] = tensor;
+}
 
 }  // namespace clgpu::ir

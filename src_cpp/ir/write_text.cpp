@@ -334,8 +334,9 @@ class Writer {
 
 const std::vector<std::string>& activation_words() {
   static const std::vector<std::string> words = {
-      "none",        "relu",       "relu_n1_to_1", "relu6", "tanh", "sign_bit",  "sigmoid",
-      "relu_0_to_1", "hard_swish", "leaky_relu",   "elu",   "gelu", "gelu_tanh", "swish"};
+      "none",     "relu",    "relu_n1_to_1", "relu6",      "tanh",
+      "sign_bit", "sigmoid", "relu_0_to_1",  "hard_swish", "leaky_relu",
+      "elu",      "gelu",    "gelu_tanh",    "swish",      "prelu"};
   return words;
 }
 

@@ -57,6 +57,11 @@ class NodeContext {
     const int slot = node_.kind->residual;
     return slot >= 0 && has_input(slot) ? slot : -1;
   }
+  /// The input with the slopes of Activation::kPrelu; -1 if that is not its activation.
+  int slopes() const {
+    const int slot = node_.kind->slopes;
+    return slot >= 0 && has_input(slot) ? slot : -1;
+  }
 
  private:
   const ir::Graph& graph_;

@@ -41,7 +41,7 @@ std::vector<int> takers(const ir::Graph& graph, const Links& links, const Sums& 
       return {};
     const ir::Node& part = graph.nodes[uz(slot->writer)];
     const int free = part.kind->residual;
-    if (free < 0 || static_cast<int>(part.inputs.size()) > free) return {};
+    if (free < 0 || ir::input_of(part, free) >= 0) return {};
     // One activation, before the addition or after it.
     if (!part.epilogue.empty() && !sum.epilogue.empty()) return {};
     if (links.writers[uz(addend)] > slot->writer) return {};  // not computed by then
@@ -69,8 +69,7 @@ bool move_one(ir::Graph& graph, Sums& sums) {
       if (nodes.empty()) continue;
       for (const int taker : nodes) {
         ir::Node& node = graph.nodes[uz(taker)];
-        node.inputs.resize(uz(node.kind->residual), -1);
-        node.inputs.push_back(addend);
+        ir::set_input(node, node.kind->residual, addend);
         if (node.epilogue.empty()) {
           node.epilogue = sum.epilogue;
         } else {

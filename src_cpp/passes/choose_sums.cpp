@@ -8,8 +8,10 @@ namespace {
 std::string problem_of(const ir::Graph& graph, const ir::Node& node) {
   for (std::size_t i = 0; i < node.inputs.size(); ++i) {
     const int id = node.inputs[i], slot = static_cast<int>(i);
-    // Biases and residuals are added to whole sums.
-    if (id < 0 || slot == node.kind->weights.bias || slot == node.kind->residual) continue;
+    // Biases and residuals are added to whole sums, and slopes multiply these.
+    if (id < 0 || slot == node.kind->weights.bias || slot == node.kind->residual ||
+        slot == node.kind->slopes)
+      continue;
     const ir::Tensor& tensor = graph.tensor(id);
     if (tensor.is_quantized() || ops::has_int8_weights(graph, node))
       return "products of integers are added as they are";

@@ -65,9 +65,7 @@ std::optional<Slot> slot_of(const ir::Graph& graph, const Links& links, const Su
   if (!writer.kind->writes_slices || writer.outputs[0] != slot.tensors.back()) return std::nullopt;
   if (sums.count(writer.outputs[0]) != 0) return std::nullopt;
   // An addend has the layout of the result, so it would need the shape of the whole.
-  const int residual = writer.kind->residual;
-  const bool adds = residual >= 0 && static_cast<int>(writer.inputs.size()) > residual &&
-                    writer.inputs[uz(residual)] >= 0;
+  const bool adds = ir::input_of(writer, writer.kind->residual) >= 0;
   if (adds && sums.count(whole) == 0) return std::nullopt;
   return slot;
 }

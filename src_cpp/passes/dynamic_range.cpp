@@ -49,9 +49,7 @@ int add_tensor(ir::Graph& graph, const std::string& name, DType dtype, int rank)
   return static_cast<int>(graph.tensors.size()) - 1;
 }
 
-bool has_scales(const ir::Node& node) {
-  return node.inputs.size() > uz(ops::kWeightScales) && node.inputs[uz(ops::kWeightScales)] >= 0;
-}
+bool has_scales(const ir::Node& node) { return ir::input_of(node, ops::kWeightScales) >= 0; }
 
 /// Makes the node's input int8; returns the node that computes it, or nothing if this one has no
 /// hybrid arithmetic.
@@ -88,8 +86,7 @@ std::optional<ir::Node> quantize_input(ir::Graph& graph, ir::Node& node) {
   ir::Node quantize = ops::quantize_rows(rows, node.inputs[uz(source)], slot, integers, factors);
   quantize.tflite_index = node.tflite_index;
   node.inputs[uz(source)] = integers;
-  node.inputs.resize(uz(ops::kRowFactors), -1);
-  node.inputs.push_back(factors);
+  ir::set_input(node, ops::kRowFactors, factors);
   return quantize;
 }
 
@@ -100,8 +97,8 @@ void dynamic_range(ir::Graph& graph, DynamicRange mode) {
   std::vector<ir::Node> nodes;
   for (ir::Node& node : graph.nodes) {
     if (ops::has_int8_weights(graph, node) && !has_scales(node)) {
-      node.inputs.resize(std::max(node.inputs.size(), uz(ops::kWeightScales)), -1);
-      node.inputs.push_back(add_scales(graph, node.inputs[uz(node.kind->weights.slot)]));
+      const int scales = add_scales(graph, node.inputs[uz(node.kind->weights.slot)]);
+      ir::set_input(node, ops::kWeightScales, scales);
       if (mode == DynamicRange::kHybrid) {
         if (auto quantize = quantize_input(graph, node)) {
           nodes.push_back(std::move(*quantize));

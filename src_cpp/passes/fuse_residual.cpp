@@ -44,7 +44,7 @@ void fuse_residual(ir::Graph& graph) {
   std::vector<bool> removed(graph.nodes.size(), false);
 
   // Why the node that writes `sum` cannot add `other` to it; empty if it can.
-  const auto problem = [&](int sum, int other) -> std::string {
+  const auto problem = [&](int sum, int other, const ir::Epilogue& behind) -> std::string {
     const ir::Tensor &result = graph.tensor(sum), &residual = graph.tensor(other);
     if (writers[uz(sum)] < 0) return "no node of the partition computes it";
     if (is_output[uz(sum)]) return "it is a result of the partition";
@@ -52,12 +52,15 @@ void fuse_residual(ir::Graph& graph) {
     const ir::Node& writer = graph.nodes[uz(writers[uz(sum)])];
     const std::string name = writer.op + " (node " + std::to_string(writer.tflite_index) + ")";
     if (writer.kind->residual < 0) return "the kernels of " + name + " add nothing";
-    if (static_cast<int>(writer.inputs.size()) > writer.kind->residual)
+    if (ir::input_of(writer, writer.kind->residual) >= 0)
       return name + " adds another tensor already";
     // The activation comes after the addition, so an activation before it cannot stay. For integers
-    // it can, as bounds of the value that the residual is added to.
+    // it can, as bounds of the value that the residual is added to, and so can slopes if nothing
+    // comes after the addition.
     if (!result.is_quantized() && result.dtype != DType::kF32) return "it is not float32";
-    if (!result.is_quantized() && !writer.epilogue.empty()) return name + " has an activation";
+    const bool stays = writer.epilogue.activation == ir::Activation::kPrelu && behind.empty();
+    if (!result.is_quantized() && !writer.epilogue.empty() && !stays)
+      return name + " has an activation";
     // The shapes at load time: constants never change with a resize. If another operand does not
     // either, the delegate runs the passes again (Partition::infer_shapes).
     if (residual.is_constant()) return "the other input is a constant";
@@ -73,7 +76,8 @@ void fuse_residual(ir::Graph& graph) {
     ir::Node& sum = graph.nodes[i];
     if (!is_addition_of_two(sum)) continue;
     const int a = sum.inputs[0], b = sum.inputs[1];
-    const std::string problem_of_a = problem(a, b), problem_of_b = problem(b, a);
+    const std::string problem_of_a = problem(a, b, sum.epilogue);
+    const std::string problem_of_b = problem(b, a, sum.epilogue);
     const bool from_a = problem_of_a.empty(), from_b = problem_of_b.empty();
     if (!from_a && !from_b) {
       ir::declined(graph, kPass, sum.tflite_index,
@@ -87,8 +91,7 @@ void fuse_residual(ir::Graph& graph) {
     // The node moves to the position of the addition, where both operands have been computed.
     ir::Node fused = std::move(graph.nodes[uz(writer)]);
     removed[uz(writer)] = true;
-    fused.inputs.resize(uz(fused.kind->residual), -1);
-    fused.inputs.push_back(take_b ? a : b);
+    ir::set_input(fused, fused.kind->residual, take_b ? a : b);
     if (const int ones =
             axes_in_front(graph.tensor(fused.outputs[0]).shape, graph.tensor(sum.outputs[0]).shape);
         ones > 0) {
@@ -98,8 +101,10 @@ void fuse_residual(ir::Graph& graph) {
     fused.outputs[0] = sum.outputs[0];
     if (graph.tensor(sum.outputs[0]).is_quantized()) {
       add_in_tail(graph, sum, take_b ? b : a, fused);
-    } else {
+    } else if (fused.epilogue.empty()) {
       fused.epilogue = sum.epilogue;
+    } else {
+      fused.epilogue.residual_after = true;
     }
     ir::applied(graph, kPass, sum.tflite_index, fused.tflite_index);
     sum = std::move(fused);

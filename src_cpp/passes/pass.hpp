@@ -94,8 +94,15 @@ void fuse_activation(ir::Graph& graph);
 
 /// An addition of two tensors of the same shape moves into the node that computes one of them, if
 /// the addition is that tensor's only reader and the node's kernels can add a residual
-/// (OpKind::residual).
+/// (OpKind::residual). Of floats, the node has no activation yet, or PRELU's, after which the
+/// residual is added.
 void fuse_residual(ir::Graph& graph);
+
+/// PRELU of floats with a constant slope for each channel, or one for all, that is the only reader
+/// of a node's result moves into that node's epilogue, where kernels have its slopes as an operand
+/// (OpKind::slopes); one slope for all is that of LEAKY_RELU. Runs before fuse_residual and after
+/// it.
+void fuse_prelu(ir::Graph& graph);
 
 /// A function of one tensor of 8-bit integers that is the only reader of a product's result moves
 /// into the product's tail, as a table.

@@ -58,9 +58,11 @@ const std::vector<Pass>& pipeline() {
       {"gather_experts", [](G& graph, const O& o, const D&) { gather_experts(graph, o.experts); }},
       // Before an addition,
       {"fuse_lookup", [](G& graph, const O&, const D&) { fuse_lookup(graph); }},
+      {"fuse_prelu", [](G& graph, const O&, const D&) { fuse_prelu(graph); }},
       {"fuse_residual", [](G& graph, const O&, const D&) { fuse_residual(graph); }},
       // and after one.
       {"fuse_lookup", [](G& graph, const O&, const D&) { fuse_lookup(graph); }},
+      {"fuse_prelu", [](G& graph, const O&, const D&) { fuse_prelu(graph); }},
       {"dynamic_range",
        [](G& graph, const O& o, const D&) { dynamic_range(graph, o.dynamic_range); }},
       {"quantize_weights",

@@ -135,10 +135,6 @@ std::vector<int> data_of(const ops::IntegerForm& form, const ir::Node& node) {
   return slots;
 }
 
-int input_of(const ir::Node& node, int slot) {
-  return slot >= 0 && uz(slot) < node.inputs.size() ? node.inputs[uz(slot)] : -1;
-}
-
 // What changes of a node that computes with int8.
 struct Adapted {
   ir::AttrsPtr attrs;

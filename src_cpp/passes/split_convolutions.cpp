@@ -156,18 +156,18 @@ class Splitter {
   void chain(int reader, const std::vector<int>& images,
              const std::vector<std::vector<Channels>>& terms) {
     const ir::Node whole = graph_.nodes[uz(reader)];
-    const std::size_t addend = uz(whole.kind->residual);
-    int sum = whole.inputs.size() > addend ? whole.inputs[addend] : -1;
+    int sum = ir::input_of(whole, whole.kind->residual);
     for (std::size_t i = 0; i < terms.size(); ++i) {
       const bool last = i + 1 == terms.size();
       ir::Node node = whole;
-      node.inputs.resize(addend, -1);
       node.inputs[kImage] = images[i];
       const std::size_t slot = uz(whole.kind->weights.slot);
       node.inputs[slot] = weights_of(whole.inputs[slot], terms[i]);
-      if (sum >= 0) node.inputs.push_back(sum);
+      if (sum >= 0) ir::set_input(node, whole.kind->residual, sum);
       if (!last) {
-        node.inputs[uz(whole.kind->weights.bias)] = -1;
+        ir::set_input(node, whole.kind->weights.bias, -1);
+        if (ir::input_of(node, whole.kind->slopes) >= 0)
+          ir::set_input(node, whole.kind->slopes, -1);
         node.epilogue = {};
         node.outputs[0] = sum = partial_sum(whole);
       }

@@ -97,7 +97,8 @@ class Expert {
       const int id = node.inputs[uz(slot)];
       if (id < 0) continue;
       const ir::Tensor& tensor = graph_.tensor(id);
-      const bool is_weight = slot == weights.slot || slot == weights.bias;
+      const bool is_weight =
+          slot == weights.slot || slot == weights.bias || slot == node.kind->slopes;
       const bool is_same = tensor.shape.rank() < 4 || tensor.shape[0] == 1;
       if (tensor.is_constant() ? !is_weight && !is_same
                                : is_weight || !is_image(id) || !has_samples(id))

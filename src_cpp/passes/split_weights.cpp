@@ -91,7 +91,7 @@ class Splitter {
  private:
   bool is_too_large(const ir::Node& node) const {
     if (!node.kind->weights.divisible) return false;
-    if (node.inputs.size() > uz(ops::kRowFactors)) return false;
+    if (ir::input_of(node, ops::kRowFactors) >= 0) return false;
     const ir::Tensor& weights = graph_.tensor(weights_id(node));
     if (weights.storage_bytes() <= limit_ || weights.shape[0] < 2) return false;
     if (graph_.tensor(node.outputs[0]).placement) return false;
@@ -206,10 +206,13 @@ class Splitter {
         const ir::Tensor bias = graph_.tensor(bias_id(node));
         part.inputs[uz(node.kind->weights.bias)] = slice(bias, *bias.constant);
       }
-      if (node.inputs.size() > uz(ops::kWeightScales)) {
-        int& scales = part.inputs[uz(ops::kWeightScales)];
-        scales = part_of_scales(weights, scales, first, count, suffix);
+      if (const int id = ir::input_of(node, node.kind->slopes); id >= 0) {
+        const ir::Tensor slopes = graph_.tensor(id);
+        ir::set_input(part, node.kind->slopes, slice(slopes, *slopes.constant));
       }
+      if (const int scales = ir::input_of(node, ops::kWeightScales); scales >= 0)
+        ir::set_input(part, ops::kWeightScales,
+                      part_of_scales(weights, scales, first, count, suffix));
       ir::Tensor result = graph_.tensor(whole);
       result.shape[result.shape.rank() - 1] = count;
       result.placement = ir::Placement{whole, all, first};

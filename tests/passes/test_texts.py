@@ -781,6 +781,148 @@ def test_addition_behind_an_activation_stays():
     assert_stays(before, "fuse_residual", declined)
 
 
+# fuse_prelu
+
+SLOPED = """
+%0: float32[1, 6, 6, 4]
+%1: float32[4, 3, 3, 4] = const splat(1)
+%2: float32[1, 1, 4] = const [0.5, 0.25, 0.125, 2]
+inputs %0
+%3: float32[1, 6, 6, 4] = conv2d(%0, %1) op=CONV_2D node=0
+%4: float32[1, 6, 6, 4] = binary(%3, %2) {op=prelu} op=PRELU node=1
+outputs %4
+"""
+SLOPED_CONVOLUTION = """
+%0: float32[1, 6, 6, 4]
+%1: float32[4, 3, 3, 4] = const splat(1)
+%2: float32[1, 1, 4] = const [0.5, 0.25, 0.125, 2]
+inputs %0
+%5: float32[4] = const [0.5, 0.25, 0.125, 2]
+%4: float32[1, 6, 6, 4] = conv2d(%0, %1, -, -, %5) op=CONV_2D node=0 activation=prelu
+outputs %4
+step fuse_prelu applied node=1 into=0
+"""
+
+
+def test_prelu_moves_into_the_convolution_before_it():
+    assert_becomes(SLOPED, "fuse_prelu", SLOPED_CONVOLUTION)
+
+
+def test_prelu_of_one_slope_is_a_leaky_relu():
+    before = SLOPED.replace("[1, 1, 4] = const [0.5, 0.25, 0.125, 2]", "[1] = const [0.5]")
+    expected = """
+    %0: float32[1, 6, 6, 4]
+    %1: float32[4, 3, 3, 4] = const splat(1)
+    %2: float32[1] = const [0.5]
+    inputs %0
+    %4: float32[1, 6, 6, 4] = conv2d(%0, %1) op=CONV_2D node=0 activation=leaky_relu alpha=0.5
+    outputs %4
+    step fuse_prelu applied node=1 into=0
+    """
+    assert_becomes(before, "fuse_prelu", expected)
+
+
+def test_addition_moves_in_behind_prelu():
+    before = SLOPED.replace(
+        "outputs %4", "%5: float32[1, 6, 6, 4] = add(%0, %4) op=ADD node=2\noutputs %5"
+    )
+    expected = """
+    %0: float32[1, 6, 6, 4]
+    %1: float32[4, 3, 3, 4] = const splat(1)
+    %2: float32[1, 1, 4] = const [0.5, 0.25, 0.125, 2]
+    inputs %0
+    %6: float32[4] = const [0.5, 0.25, 0.125, 2]
+    %5: float32[1, 6, 6, 4] = conv2d(%0, %1, -, %0, %6) op=CONV_2D node=0 activation=prelu \
+        residual_after
+    outputs %5
+    step fuse_prelu applied node=1 into=0
+    step fuse_residual applied node=2 into=0
+    """
+    assert_becomes(before, "fuse_prelu fuse_residual", expected)
+
+
+def test_addition_with_an_activation_stays_behind_prelu():
+    before = SLOPED.replace(
+        "outputs %4",
+        "%5: float32[1, 6, 6, 4] = add(%0, %4) op=ADD node=2 activation=relu\noutputs %5",
+    )
+    declined = (
+        'step fuse_residual declined node=2 "input 0: no node of the partition computes it; '
+        'input 1: CONV_2D (node 0) has an activation"'
+    )
+    assert declined in after(before, "fuse_prelu", "fuse_residual")
+
+
+def test_prelu_behind_an_addition_moves_into_the_convolution():
+    before = SLOPED.replace(
+        "%4: float32[1, 6, 6, 4] = binary(%3, %2) {op=prelu} op=PRELU node=1",
+        "%4: float32[1, 6, 6, 4] = add(%3, %0) op=ADD node=1\n"
+        "%5: float32[1, 6, 6, 4] = binary(%4, %2) {op=prelu} op=PRELU node=2",
+    ).replace("outputs %4", "outputs %5")
+    expected = """
+    %0: float32[1, 6, 6, 4]
+    %1: float32[4, 3, 3, 4] = const splat(1)
+    %2: float32[1, 1, 4] = const [0.5, 0.25, 0.125, 2]
+    inputs %0
+    %6: float32[4] = const [0.5, 0.25, 0.125, 2]
+    %5: float32[1, 6, 6, 4] = conv2d(%0, %1, -, %0, %6) op=CONV_2D node=0 activation=prelu
+    outputs %5
+    step fuse_residual applied node=1 into=0
+    step fuse_prelu applied node=2 into=0
+    """
+    assert_becomes(before, "fuse_residual fuse_prelu", expected)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ("outputs %4", "outputs %3, %4", "its input is a result of the partition"),
+        (
+            "outputs %4",
+            "%5: float32[1, 6, 6, 4] = unary(%3) {op=abs} op=ABS node=2\noutputs %4, %5",
+            "other nodes read its input",
+        ),
+        ("node=0", "node=0 activation=relu", "the node before it has an activation already"),
+        (
+            "op=PRELU node=1",
+            "op=PRELU node=1 activation=relu",
+            "it has an activation of its own",
+        ),
+        (
+            "float32[1, 1, 4] = const [0.5, 0.25, 0.125, 2]",
+            "float32[6, 1, 4] = const omitted",
+            "it has other slopes than one for all, or one for each channel",
+        ),
+        (
+            "const [0.5, 0.25, 0.125, 2]",
+            "const [0.5, 0.25, nan, 2]",
+            "of its slopes: they are not all finite",
+        ),
+        (
+            "conv2d(%0, %1) op=CONV_2D node=0",
+            "unary(%0) {op=abs} op=ABS node=0",
+            "the kernels of the node before it have no slopes",
+        ),
+        (
+            "float32[1, 1, 4] = const [0.5, 0.25, 0.125, 2]\ninputs %0",
+            "float32[1, 1, 4]\ninputs %0, %2",
+            "of its slopes: they are no constant floats",
+        ),
+        (
+            "= const splat(1)\n%2: float32[1, 1, 4] = const [0.5, 0.25, 0.125, 2]\ninputs %0",
+            "\n%2: float32[1, 1, 4] = const [0.5, 0.25, 0.125, 2]\ninputs %0, %1",
+            "the weights of the node before it are computed",
+        ),
+    ],
+)
+def test_prelu_that_stays(old, new, reason):
+    assert SLOPED.count(old) == 1
+    if "omitted" in new:
+        new = new.replace("omitted", str([i / 8 for i in range(24)]))
+    declined = f'fuse_prelu declined node=1 "{reason}"'
+    assert_stays(SLOPED.replace(old, new), "fuse_prelu", declined)
+
+
 # dynamic_range
 
 INT8_WEIGHTS = """

@@ -254,6 +254,7 @@ const Family kConv2dFamily = [] {
   family.attrs = ir::attrs_type<ConvAttrs>();
   family.has_epilogue = true;
   family.residual = kResidual;
+  family.slopes = kSlopes;
   family.writes_slices = true;
   family.builtins = {{kConv2d, "CONV_2D", 2, 1}};
   family.core = true;

@@ -91,6 +91,7 @@ const Family kDepthwiseConv2dFamily = [] {
   family.attrs = ir::attrs_type<ConvAttrs>();
   family.has_epilogue = true;
   family.residual = 3;
+  family.slopes = 4;
   family.writes_slices = true;
   family.builtins = {{kDepthwiseConv2d, "DEPTHWISE_CONV_2D", 2, 1}};
   family.core = true;

@@ -485,6 +485,7 @@ const Family kFullyConnectedFamily = [] {
   family.attrs = ir::attrs_type<FullyConnectedAttrs>();
   family.has_epilogue = true;
   family.residual = 3;
+  family.slopes = 4;
   family.types = {"DST_T"};
   family.writes_slices = true;
   family.builtins = {{kFullyConnected, "FULLY_CONNECTED", 2, 1}};

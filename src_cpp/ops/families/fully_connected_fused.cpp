@@ -160,7 +160,7 @@ bool alike(const ir::Tensor& a, const ir::Tensor& b) {
 bool suits(const ir::Graph& graph, const ProductParts& parts) {
   const ir::Node& product = *parts.product;
   if (product.kind != &kFullyConnectedFamily || product.tail != nullptr ||
-      has(product, kRowFactors))
+      has(product, kRowFactors) || has(product, product.kind->slopes))
     return false;
   if (parts.norm != nullptr) {
     const ir::Node& norm = *parts.norm;

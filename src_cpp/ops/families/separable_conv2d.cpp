@@ -23,6 +23,7 @@ Parts parts_of(const NodeContext& node) {
   const auto end =
       whole.inputs.begin() + std::min<int>(kExpandWeights, static_cast<int>(whole.inputs.size()));
   pointwise.inputs.insert(pointwise.inputs.end(), whole.inputs.begin() + kWeights, end);
+  if (node.slopes() >= 0) ir::set_input(pointwise, pointwise.kind->slopes, whole.inputs[kSlopes]);
   pointwise.outputs = {whole.outputs[kResult]};
   pointwise.epilogue = whole.epilogue;
   if (!parts.expand) return parts;
@@ -34,6 +35,7 @@ Parts parts_of(const NodeContext& node) {
   expand.outputs = {whole.outputs[kExpanded]};
   depthwise.inputs[0] = whole.outputs[kExpanded];
   parts.pair.inputs.resize(kExpandWeights);
+  if (node.slopes() >= 0) ir::set_input(parts.pair, kSlopes, whole.inputs[kSlopes]);
   parts.pair.inputs[kImage] = whole.outputs[kExpanded];
   parts.pair.outputs.resize(kExpanded);
   SeparableAttrs two = attrs;
@@ -238,7 +240,7 @@ std::optional<ir::Node> separable(const ir::Graph& graph, const ir::Node& depthw
                         point.stride_w == 1 && whole;
   const bool takes = filter.shape[1] <= 5 && filter.shape[2] <= 5 && depth.stride_h <= 2 &&
                      depth.stride_w <= 2 && depth.dilation_h == 1 && depth.dilation_w == 1;
-  const bool has_residual = depthwise.inputs.size() > 3;
+  const bool has_residual = depthwise.inputs.size() > 3;  // or slopes
   // The kernel has only one macro for a slope.
   const bool leaky = depthwise.epilogue.activation == ir::Activation::kLeakyRelu;
   if (!is_point || !takes || has_residual || leaky) return {};
@@ -256,10 +258,10 @@ std::optional<ir::Node> separable(const ir::Graph& graph, const ir::Node& depthw
   node.tflite_index = depthwise.tflite_index;
   node.inputs.assign(kResidual, -1);
   std::copy(depthwise.inputs.begin(), depthwise.inputs.end(), node.inputs.begin());
-  for (std::size_t i = 1; i < pointwise.inputs.size(); ++i) {
-    const std::size_t slot = uz(kWeights) + i - 1;  // weights, bias, residual
-    node.inputs.resize(std::max(node.inputs.size(), slot + 1), -1);
-    node.inputs[slot] = pointwise.inputs[i];
+  for (int i = 1; i < static_cast<int>(pointwise.inputs.size()); ++i) {
+    const bool is_slopes = i == pointwise.kind->slopes;
+    const int slot = is_slopes ? kSlopes : kWeights + i - 1;  // weights, bias, residual
+    ir::set_input(node, slot, pointwise.inputs[uz(i)]);
   }
   node.outputs = {pointwise.outputs[0], depthwise.outputs[0]};
   node.epilogue = pointwise.epilogue;
@@ -289,7 +291,7 @@ std::optional<ir::Node> inverted(const ir::Graph& graph, const ir::Node& expand,
   if (graph.tensor(expand.inputs[0]).shape[3] != weights.shape[3]) return {};
 
   ir::Node node = pair;
-  node.inputs.resize(kExpandBias + 1, -1);
+  node.inputs.resize(std::max(node.inputs.size(), uz(kExpandBias) + 1), -1);
   node.inputs[kImage] = expand.inputs[0];
   node.inputs[kExpandWeights] = expand.inputs[1];
   if (expand.inputs.size() > 2) node.inputs[kExpandBias] = expand.inputs[2];
@@ -320,6 +322,7 @@ const Family kSeparableConv2dFamily = [] {
   family.attrs = ir::attrs_type<SeparableAttrs>();
   family.has_epilogue = true;
   family.residual = kResidual;
+  family.slopes = kSlopes;
   family.writes_slices = true;
   family.core = true;
   family.infer = infer;

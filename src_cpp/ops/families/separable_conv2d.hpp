@@ -38,7 +38,7 @@ std::optional<ir::Node> inverted(const ir::Graph& graph, const ir::Node& expand,
 namespace separable_conv2d {
 
 constexpr int kImage = 0, kFilter = 1, kFilterBias = 2, kWeights = 3, kBias = 4, kResidual = 5;
-constexpr int kExpandWeights = 6, kExpandBias = 7;
+constexpr int kExpandWeights = 6, kExpandBias = 7, kSlopes = 8;
 constexpr int kResult = 0, kBetween = 1, kExpanded = 2;  // outputs
 
 /// The nodes, with their tensors' numbers in this graph, which may have been renumbered since.

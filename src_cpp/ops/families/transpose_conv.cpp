@@ -213,6 +213,7 @@ const Family kTransposeConvFamily = [] {
   family.attrs = ir::attrs_type<TransposeConvAttrs>();
   family.has_epilogue = true;
   family.residual = 4;
+  family.slopes = 7;  // behind ops::kRowFactors
   family.writes_slices = true;
   family.builtins = {{kTransposeConv, "TRANSPOSE_CONV", 3, 1, 1, 2}};
   family.builtins[0].settings = {0};

@@ -191,6 +191,7 @@ kernel::Launch& push_channels(kernel::Launch& launch, const NodeContext& node,
   launch.i32(layout.first).i32(pixels * (layout.sliced ? layout.pitch : dst.back(0)));
   if (node.has_input(table.bias)) launch.src(table.bias);
   if (node.residual() >= 0) launch.src(node.residual());
+  if (node.slopes() >= 0) launch.src(node.slopes());
   return launch;
 }
 

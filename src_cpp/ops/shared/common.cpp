@@ -131,6 +131,7 @@ void set_result_types(kernel::Launch& launch, const NodeContext& node, int bias,
   launch.macro("TABLE", tail != nullptr && !tail->table.empty() ? 1 : 0);
   const bool after = node.residual() >= 0 && node.epilogue().residual_after;
   launch.macro("RESIDUAL_AFTER", after ? 1 : 0);
+  if (node.slopes() >= 0) launch.type("SLOPES_T", node.input(node.slopes()).storage);
   set_epilogue(launch, quantized && !hybrid ? ir::Epilogue{} : node.epilogue());
 }
 
@@ -138,6 +139,7 @@ kernel::Launch& push_result(kernel::Launch& launch, const NodeContext& node, int
   if (has_int8_weights(node)) launch.src(kWeightScales);
   if (node.has_input(bias)) launch.src(bias);
   if (node.residual() >= 0) launch.src(node.residual());
+  if (node.slopes() >= 0) launch.src(node.slopes());
   return push_result(launch, result_layout(node));
 }
 

@@ -92,7 +92,7 @@ enum class Requantization : int {
 void set_result_types(kernel::Launch& launch, const NodeContext& node, int bias,
                       Requantization requantization = Requantization::kShifts);
 
-/// Appends the buffers bias and residual, if they exist, and dst as above.
+/// Appends the buffers bias, residual and slopes, if they exist, and dst as above.
 kernel::Launch& push_result(kernel::Launch& launch, const NodeContext& node, int bias);
 
 /// Sets the macros of kernels/common/epilogue.cl for sums that are only stored.

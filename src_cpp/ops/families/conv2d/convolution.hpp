@@ -10,7 +10,7 @@
 
 namespace clgpu::ops::conv2d {
 
-constexpr int kImage = 0, kWeights = 1, kBias = 2, kResidual = 3;  // inputs
+constexpr int kImage = 0, kWeights = 1, kBias = 2, kResidual = 3, kSlopes = 4;  // inputs
 
 struct Convolution {
   Convolution(const NodeContext& node_context, const DeviceInfo& device_info);
