@@ -12,11 +12,12 @@
 // Macros    TN          16..128        channels of a panel
 //           TK          multiple of K  depth of a step
 //           BLOCKS      2|4            blocks of 8 columns whose channels interleave
+//           EXACT       0|1            1: floats are written as they are, not rounded
 //           TRANSPOSED  0|1            1: the depth is the slower axis of src
 //           SRC_T       float|half|weight8  element type of src, or char
 //           DST_T       float|half     element type of dst, or char if SRC_T is char
-// Numerics  float to half rounds to nearest even; floats are rounded to TF32 (10 bits of mantissa), to
-//           nearest, ties away from zero
+// Numerics  float to half rounds to nearest even; unless EXACT, floats are rounded to TF32 (10 bits of
+//           mantissa), to nearest, ties away from zero
 #include "tensor_gemm/piece.cl"
 
 #define K (32 / BYTES)
@@ -43,7 +44,7 @@ __kernel void tensor_gemm_pack(__global const SRC_T *src, __global DST_T *dst, i
                         block % BLOCKS * 2 + g % 2;
     x[j] = 0;
     if (channel < group_out && k < depth) x[j] = WEIGHT_AT(k);
-#if BYTES == 4
+#if BYTES == 4 && !EXACT
     // Infinities and NaNs are not rounded.
     if (isfinite(x[j])) x[j] = as_float((as_uint(x[j]) + 0x1000u) & 0xFFFFE000u);
 #endif

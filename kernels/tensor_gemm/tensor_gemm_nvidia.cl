@@ -28,11 +28,15 @@
 //           MMA_TYPE          0..4     0, 3: src is half, 1: float, 2, 4: char; packed is of the same type.
 //                                    3, 4: products by four warps, which have 64 pixels (WGMMA): WARPS_M is
 //                                    TM / 16, WARPS_K is 1, TN / WARPS_N is 32, 64, 128 or 256, COPY is not 1
+//           PAIRS             0|1|2    floats are sums of two TF32 numbers: 0 none, 1 those of src, 2 those of
+//                                    packed, too; not 0 only if MMA_TYPE is 1
 //           FILL              0|1      1: values outside of the image are `outside`, not zero
 //           REFLECT  0|1  values outside of the image: 0 zero, 1 mirrored; see common/border.cl
 //           DST_T     float|half|char  element type of dst; and those of common/epilogue.cl
 // Numerics  products exact (after float operands have been rounded to TF32), sums in float, in an order
-//           that depends only on sizes; bias and residual are added last. Integers: exact
+//           that depends only on sizes; bias and residual are added last. Integers: exact.
+//           PAIRS: a float is high + low, TF32 numbers that leave 2^-22 of it; the product of two lows
+//           is left out, so a product is right to some 2^-21
 #include "common/border.cl"
 #include "common/epilogue.cl"
 #include "common/local.cl"
@@ -158,10 +162,22 @@
       ROUND(a[f][m]);                                                                           \
     }                                                                                           \
   } while (0)
-#if MMA_TYPE == 1
+#if MMA_TYPE == 1 && !PAIRS
 #define ROUND(v) v = (uint4)(to_tf32(v.s0), to_tf32(v.s1), to_tf32(v.s2), to_tf32(v.s3))
 #else
 #define ROUND(v)
+#endif
+
+#if PAIRS
+// What a float, given by its bits, is more than `high`, the same rounded to TF32; 0 where that is infinite.
+uint rest_of(uint bits, uint high) {
+  const float rest = as_float(bits) - as_float(high);
+  return to_tf32(as_uint(isinf(as_float(high)) ? 0.0f : rest));
+}
+#define HIGH(v) ((uint4)(to_tf32(v.s0), to_tf32(v.s1), to_tf32(v.s2), to_tf32(v.s3)))
+#define LOW(v, high)                                                                   \
+  ((uint4)(rest_of(v.s0, high.s0), rest_of(v.s1, high.s1), rest_of(v.s2, high.s2),     \
+           rest_of(v.s3, high.s3)))
 #endif
 
 // n / divisor for 0 <= n < 2^31; mul is 0 where the divisor is 1.
@@ -327,6 +343,34 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void tensor_gemm(
         }
         COPIES_COMMIT();
       }
+#if PAIRS
+      // Small products first.
+      uint4 left[MB], left_rest[MB];
+#pragma unroll
+      for (int m = 0; m < MB; ++m) {
+        left[m] = HIGH(a[part % 2][m]);
+        left_rest[m] = LOW(a[part % 2][m], left[m]);
+      }
+#pragma unroll
+      for (int n = 0; n < NB / 2; ++n) {
+#if PAIRS == 2
+        const uint4 whole = b[part % 2][n], factor = HIGH(whole), rest = LOW(whole, factor);
+#else
+        const uint4 factor = b[part % 2][n];
+#endif
+#pragma unroll
+        for (int m = 0; m < MB; ++m) {
+#if PAIRS == 2
+          MMA(sum[m][2 * n], left[m], rest.s0, rest.s1);
+          MMA(sum[m][2 * n + 1], left[m], rest.s2, rest.s3);
+#endif
+          MMA(sum[m][2 * n], left_rest[m], factor.s0, factor.s1);
+          MMA(sum[m][2 * n + 1], left_rest[m], factor.s2, factor.s3);
+          MMA(sum[m][2 * n], left[m], factor.s0, factor.s1);
+          MMA(sum[m][2 * n + 1], left[m], factor.s2, factor.s3);
+        }
+      }
+#else
 #pragma unroll
       for (int m = 0; m < MB; ++m) {
 #pragma unroll
@@ -335,6 +379,7 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void tensor_gemm(
           MMA(sum[m][2 * n + 1], a[part % 2][m], b[part % 2][n].s2, b[part % 2][n].s3);
         }
       }
+#endif
     }
   }
 #endif

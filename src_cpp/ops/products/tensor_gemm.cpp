@@ -138,7 +138,7 @@ class Maker {
              name_of(weights.storage);
     }
     if (std::string problem = bfloat_problem(node_, p_.weights); !problem.empty()) return problem;
-    if (storage_ == DType::kF32 && !node_.allows_tf32())
+    if (storage_ == DType::kF32 && !node_.allows_tf32() && !node_.allows_tf32_pairs())
       return "precision fp32 does not let factors be rounded";
     if (copy_bytes() == 0) {
       return "rows of " + std::to_string(p_.group_in) + " " + name_of(storage_) +
@@ -150,6 +150,13 @@ class Maker {
         return "weights in float may not fit the half that the image is stored as";
     }
     return {};
+  }
+
+  /// Which factors are sums of two TF32 numbers: 0 none, 1 those of the image, 2 the weights, too.
+  /// Weights of 16 bits are TF32 numbers as they are.
+  int pairs() const {
+    if (storage_ != DType::kF32 || !node_.allows_tf32_pairs()) return 0;
+    return node_.input(p_.weights).storage == DType::kF32 ? 2 : 1;
   }
 
   /// Whether a lane's neighbouring results can be stored together.
@@ -205,6 +212,7 @@ class Maker {
       pack.macro("STEP_BYTES", tile.step_bytes);
     } else {
       pack.macro("TK", tile.step_bytes / element()).macro("BLOCKS", blocks);
+      pack.macro("EXACT", pairs() == 2 ? 1 : 0);
     }
     pack.macro("TRANSPOSED", p_.transposed ? 1 : 0);
     set_weights_type(pack, "SRC_T", node_, node_.input(p_.weights).storage);
@@ -221,6 +229,7 @@ class Maker {
     launch.macro("COPY", copy_bytes()).macro("SPLIT", splits > 1 ? 1 : 0);
     launch.macro("WIDE", is_wide() ? 1 : 0);
     launch.macro("MMA_TYPE", static_cast<int>(mma_of(storage_, tile.wgmma)));
+    launch.macro("PAIRS", pairs());
     if (tile.wgmma) {
       launch.build_flags = kSm90aFlag;
       launch.is_alone = true;  // its local memory is at a multiple of 1024
