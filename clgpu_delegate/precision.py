@@ -120,8 +120,9 @@ class PrecisionChange:
     kind: str
     """``"results"`` or ``"weights"``, stored as half; ``"int8"``: weights stored as int8;
     ``"bfloat"``: results or weights stored as bfloat16; ``"factors"`` of products with TF32;
-    ``"integers"``: nodes that compute with int8; or ``"sums"`` of products in half, whose errors
-    were measured together with the rest of the plan only: theirs is infinite."""
+    ``"integers"``: nodes that compute with int8; ``"sums"`` of products in half, whose errors
+    were measured together with the rest of the plan only: theirs is infinite; or ``"several"`` of
+    these, of neighbouring nodes."""
 
     tensors: tuple[int, ...]
     nodes: tuple[int, ...]
@@ -264,7 +265,14 @@ class PrecisionPlan(Shown):
         """Make a plan of what `to_dict` gives; a ValueError that names the field if it is not."""
         if not isinstance(data, Mapping) or data.get("format") != _FORMAT:
             raise ValueError("it is not a plan of precisions")
-        given = {"half_sums": (), "bfloat": (), "integers": (), "scales": (), "means": (), "tf32_pairs": ()}
+        given = {
+            "half_sums": (),
+            "bfloat": (),
+            "integers": (),
+            "scales": (),
+            "means": (),
+            "tf32_pairs": (),
+        }
         given.update(data)
         del given["format"]
         plan = cls(

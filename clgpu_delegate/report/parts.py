@@ -8,7 +8,6 @@ from typing import Any
 
 from clgpu_delegate.report.borders import Border
 
-
 _OF_FLOATS = ("fp32", "fp16", "bf16", "tf32", "tf32_pairs")
 
 
