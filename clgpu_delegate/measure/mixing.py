@@ -59,7 +59,7 @@ _WEIGHTS_SHARE = 0.1  # of the budget, for the last step where the others have s
 _FLOATS_SHARE = 0.5  # of the budget: the rest is left to integers
 _FAR = 30  # times the bound: with a larger error of all integers, no budget is left to some
 _OBSERVERS = ("minmax", "percentile")  # of the ranges that int8 stands for
-_MARGIN = 0.8  # of the bound: samples that the search has not seen may have larger errors
+_MARGIN = 0.85  # of the bound: samples that the search has not seen may have larger errors
 _HELD_MARGIN = 0.9  # the same of those that are held back, since others may have larger ones yet
 _ALIKE = 1.02  # times within this factor are equal: then memory decides
 _FAR_TOO_MUCH = (
@@ -103,7 +103,7 @@ class Change:
     """One of `KINDS`, or ``"several"`` of a group whose parts are of more than one."""
 
     ids: frozenset[int]
-    """Tensors; of factors, pairs, sums and integers, nodes. Empty where the kind is ``"several"``."""
+    """Tensors; of factors, pairs, sums and integers, nodes. None of ``"several"``."""
 
     op: str
     """Operation of its first node."""
@@ -187,7 +187,7 @@ class _Search:
         self._best: list[Change] = []
         self._saved = 0.0  # by the best: seconds or bytes
         self._best_error = 0.0
-        self._lighter: list[Change] = []  # the best with more weights as half
+        self._lighter: list[list[Change]] = []  # what else may hold, with more weights as half
         self._measured: list[Change] = []
         count = len(subject.samples)
         if count < 2:
@@ -196,6 +196,8 @@ class _Search:
         back = max(1, round(count * _HELD_BACK))
         self._held_back, self._seen = order[:back], order[back:]
         self._alone = self._seen[:_ALONE_SAMPLES]
+        # The fewer samples there are, the farther may the error of others be from theirs.
+        self._allowed = _MARGIN * subject.max_error * len(self._seen) / (len(self._seen) + 1)
         self._model = ""
         self._halves_run = True
         self._parts: IntegerParts | None = None
@@ -312,7 +314,7 @@ class _Search:
         if not corrected < plain:
             self._means = means.NONE
             return False
-        allowed = _MARGIN * self._subject.max_error
+        allowed = self._allowed
         return corrected <= allowed and self._error_of(whole, numbers) <= allowed
 
     def _with_pairs(self, floats: _Whole, rounded: _Whole) -> _Whole:
@@ -367,11 +369,11 @@ class _Search:
         )
         self._border_error = rounded.error
         bound = self._subject.max_error
-        if not rounded.error <= _MARGIN * bound:
+        if not rounded.error <= self._allowed:
             raise OptionError(
                 f"max_error is {bound:g}, but inputs and outputs alone have an error of "
-                f"{rounded.error:.2g} as half; allowed: more than {1 / _MARGIN:g} times that, or "
-                "no half_io"
+                f"{rounded.error:.2g} as half; allowed: more than {bound / self._allowed:.3g} times "
+                "that, or no half_io"
             )
 
     def _tried(self, precision: str, numbers: Sequence[int]) -> _Whole | None:
@@ -521,24 +523,27 @@ class _Search:
     def _spend_weights(self, changes: Sequence[Change]) -> None:
         """At last more weights as half, as many as hold the bound: they save memory.
 
-        Largest first, since few of them have been measured alone. The end decides whether they cost
-        time.
+        Beside what was found, and beside floats, which leave the whole bound to them. Largest
+        first, since few have been measured alone. The end decides whether they cost time.
         """
-        taken = [*self._base, *self._best]
         if self._stopped:
             return
-        ids = _united(taken)
-        stored = {*ids.half, *ids.int8, *ids.bfloat, *self._weights_of(ids.integers)}
-        weights = [c for c in changes if c.kind == "weights" and not c.ids & stored]
-        weights.sort(key=lambda change: change.bytes, reverse=True)
         found, base, saved = self._best, self._base, self._saved
-        self._base, self._best, self._saved = taken, [], 0.0
         self._end = max(self._end, time.monotonic() + _WEIGHTS_SHARE * self._subject.budget)
-        with self._interruptible():
-            self._prefix([dataclasses.replace(c, gain=float(c.bytes), error=0.0) for c in weights])
-        if self._best:
-            names = {change.ids: change for change in weights}
-            self._lighter = [*taken, *(names[change.ids] for change in self._best)]
+        taken = [*base, *found]
+        for start in [taken] if len(taken) == len(self._pairs) else [taken, self._pairs]:
+            ids = _united(start)
+            stored = {*ids.half, *ids.int8, *ids.bfloat, *self._weights_of(ids.integers)}
+            weights = [c for c in changes if c.kind == "weights" and not c.ids & stored]
+            weights.sort(key=lambda change: change.bytes, reverse=True)
+            self._base, self._best, self._saved = list(start), [], 0.0
+            with self._interruptible():
+                self._prefix(
+                    [dataclasses.replace(c, gain=float(c.bytes), error=0.0) for c in weights]
+                )
+            names = _names(self._best)
+            if names:
+                self._lighter.append([*start, *(c for c in weights if c.name in names)])
         self._base, self._best, self._saved = base, found, saved
 
     def _spend_sums(self) -> None:
@@ -592,7 +597,7 @@ class _Search:
             if whole:
                 self._best = alone  # the same, with the error of each
             else:
-                allowed = _MARGIN * self._subject.max_error
+                allowed = self._allowed
                 order = sorted(
                     (change for change in alone if change.error <= allowed),
                     key=self._worth,
@@ -648,7 +653,7 @@ class _Search:
             whole = self._tried(self._text([*self._base, every]), self._alone)
             if whole is not None and (best is None or whole.error < best[0]):
                 best = whole.error, self._parts, whole
-                if whole.error <= _MARGIN * self._subject.max_error:
+                if whole.error <= self._allowed:
                     break
         if best is None:
             return None
@@ -780,7 +785,7 @@ class _Search:
         low, high = 0, len(order)
         # Where errors add up as their squares do, the end is near this place.
         sums = np.cumsum([change.error**2 for change in order])
-        middle = int(np.searchsorted(sums, (_MARGIN * self._subject.max_error) ** 2))
+        middle = int(np.searchsorted(sums, self._allowed**2))
         while low < high:
             middle = min(max(middle, low + 1), high)
             self._tell(low, len(order), order[middle - 1], f"{middle} groups together")
@@ -796,7 +801,7 @@ class _Search:
         while queue:
             change = queue.pop(0)
             done = len(self._best)
-            left = max((_MARGIN * self._subject.max_error) ** 2 - self._best_error**2, 0.0)
+            left = max(self._allowed**2 - self._best_error**2, 0.0)
             if change.parts and change.error**2 > _FAR_TOO_MUCH * left:
                 queue += halved(change)
                 continue
@@ -807,7 +812,7 @@ class _Search:
     def _holds(self, changes: Sequence[Change]) -> bool:
         """Whether they hold the bound together; then they are the best, unless others save more."""
         measured = self._trial([*self._base, *changes], self._seen)
-        if measured is None or measured.error > _MARGIN * self._subject.max_error:
+        if measured is None or measured.error > self._allowed:
             return False
         if self._subject.prefer == "memory":
             saved: float = self._peak - measured.explanation.peak_bytes
@@ -830,15 +835,14 @@ class _Search:
         saves_memory = self._subject.prefer == "memory"
         worth = self._worth_of_weights if saves_memory else self._worth
         taken = sorted(taken, key=worth, reverse=True)
-        most, whole = _HELD_MARGIN * bound, len(taken)
+        most = _HELD_MARGIN * bound
         while taken and not self._error_of(taken, self._held_back) <= most:
             taken = taken[: len(taken) * 3 // 4]
         fast = [change for change in taken if change.gain > 0]
         tried = [list(taken)] if taken else []
         floats = [change for change in taken if change.kind != "integers"]
-        lighter = self._lighter if len(taken) == whole else []
         base = [change for change in taken if change.kind == "pairs"]
-        for part in (fast, floats, self._without, lighter, base):
+        for part in (fast, floats, self._without, *self._lighter, base):
             if part and part not in tried and self._error_of(part, self._held_back) <= most:
                 tried.append(part)
         names = ["fp32", "fp16"] if self._halves_run else ["fp32"]
