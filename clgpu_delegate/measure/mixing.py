@@ -372,8 +372,8 @@ class _Search:
         if not rounded.error <= self._allowed:
             raise OptionError(
                 f"max_error is {bound:g}, but inputs and outputs alone have an error of "
-                f"{rounded.error:.2g} as half; allowed: more than {bound / self._allowed:.3g} times "
-                "that, or no half_io"
+                f"{rounded.error:.2g} as half; allowed: more than "
+                f"{bound / self._allowed:.3g} times that, or no half_io"
             )
 
     def _tried(self, precision: str, numbers: Sequence[int]) -> _Whole | None:
