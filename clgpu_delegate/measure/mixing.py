@@ -61,6 +61,8 @@ _FAR = 30  # times the bound: with a larger error of all integers, no budget is 
 _OBSERVERS = ("minmax", "percentile")  # of the ranges that int8 stands for
 _MARGIN = 0.85  # of the bound: samples that the search has not seen may have larger errors
 _HELD_MARGIN = 0.9  # the same of those that are held back, since others may have larger ones yet
+_DEVIATIONS = 3  # standard deviations of the errors of samples, above their mean
+_LEAST_SPREAD = 0.25  # of the mean: a few samples may be alike by chance
 _ALIKE = 1.02  # times within this factor are equal: then memory decides
 _FAR_TOO_MUCH = (
     8  # times what is left of the bound, in squares: such a group is not tried as a whole
@@ -152,6 +154,9 @@ class _Measured:
     """A model while it is loaded."""
 
     error: float
+    errors: tuple[float, ...]
+    """Of each sample."""
+
     explanation: Explanation
     delegate: Delegate
     interpreter: Any
@@ -187,7 +192,8 @@ class _Search:
         self._best: list[Change] = []
         self._saved = 0.0  # by the best: seconds or bytes
         self._best_error = 0.0
-        self._lighter: list[list[Change]] = []  # what else may hold, with more weights as half
+        # More weights as half: beside the best and the base (true), or beside pairs only.
+        self._lighter: list[tuple[bool, list[Change]]] = []
         self._measured: list[Change] = []
         count = len(subject.samples)
         if count < 2:
@@ -211,6 +217,7 @@ class _Search:
         self._border_error = 0.0  # of nothing else
         self._pairs: list[Change] = []  # factors as sums of two TF32 numbers, a part of the base
         self._pairs_error = 0.0
+        self._as_halves = False  # all of fp16 holds the bound
         self._byte_error = 0.0  # of a node with int8 weights, about
 
     def run(self) -> PrecisionPlan:
@@ -233,6 +240,7 @@ class _Search:
         self._floats = floats
         half = [] if halves is None else self._halves(floats, halves)
         if halves is not None and self._holds_as_halves(half, floats, halves, everything):
+            self._as_halves = True
             self._base = self._whole_base(half, floats, halves)
             changes = self._integers(floats, self._alone)
         else:
@@ -543,7 +551,8 @@ class _Search:
                 )
             names = _names(self._best)
             if names:
-                self._lighter.append([*start, *(c for c in weights if c.name in names)])
+                more = [c for c in weights if c.name in names]
+                self._lighter.append((start is taken, more))
         self._base, self._best, self._saved = base, found, saved
 
     def _spend_sums(self) -> None:
@@ -814,6 +823,8 @@ class _Search:
         measured = self._trial([*self._base, *changes], self._seen)
         if measured is None or measured.error > self._allowed:
             return False
+        if self._expected(measured.errors) > self._subject.max_error:
+            return False
         if self._subject.prefer == "memory":
             saved: float = self._peak - measured.explanation.peak_bytes
         else:
@@ -835,16 +846,21 @@ class _Search:
         saves_memory = self._subject.prefer == "memory"
         worth = self._worth_of_weights if saves_memory else self._worth
         taken = sorted(taken, key=worth, reverse=True)
-        most = _HELD_MARGIN * bound
-        while taken and not self._error_of(taken, self._held_back) <= most:
+        while taken and not self._holds_there(taken):
             taken = taken[: len(taken) * 3 // 4]
         fast = [change for change in taken if change.gain > 0]
         tried = [list(taken)] if taken else []
         floats = [change for change in taken if change.kind != "integers"]
         base = [change for change in taken if change.kind == "pairs"]
-        for part in (fast, floats, self._without, *self._lighter, base):
-            if part and part not in tried and self._error_of(part, self._held_back) <= most:
+        for part in (fast, floats, self._without, base):
+            if part and part not in tried and self._holds_there(part):
                 tried.append(part)
+        for beside_all, weights in self._lighter:
+            start = taken if beside_all else base
+            while weights and not self._holds_there([*start, *weights]):
+                weights = weights[: len(weights) * 3 // 4]
+            if weights:
+                tried.append([*start, *weights])
         names = ["fp32", "fp16"] if self._halves_run else ["fp32"]
         if self._borders:
             tried.append([])
@@ -886,6 +902,30 @@ class _Search:
             changes=tuple(_told(change, ids) for change in self._measured),
             complete=self._complete,
         )
+
+    def _holds_there(self, changes: Sequence[Change]) -> bool:
+        """Whether they hold the bound on the samples held back, and so probably on others."""
+        held = len(self._held_back)
+        measured = self._trial(changes, [*self._held_back, *self._seen])
+        if measured is None:
+            return False
+        bound = self._subject.max_error
+        worst = max(measured.errors[:held])
+        return worst <= _HELD_MARGIN * bound and self._expected(measured.errors) <= bound
+
+    def _expected(self, errors: Sequence[float]) -> float:
+        """A bound that few other samples exceed, of the error of each sample.
+
+        Errors of samples are seldom alike: in small networks the largest of ten is twice the mean.
+        A metric of the user may be of any kind, such as 0 or 1: the largest then, as where all of
+        fp16 holds the bound.
+        """
+        known = self._as_halves or self._subject.metric is not None
+        if known or not np.isfinite(errors).all():
+            return max(errors)
+        mean = float(np.mean(errors))
+        spread = float(np.std(errors, ddof=1)) if len(errors) > 1 else 0.0
+        return mean + _DEVIATIONS * max(spread, _LEAST_SPREAD * mean)
 
     def _weights_of(self, integers: set[int]) -> set[int]:
         """What only these nodes read: they make int8 of their weights themselves."""
@@ -964,7 +1004,9 @@ class _Search:
                 self._error(number, _outputs(interpreter, self._subject.samples[number]))
                 for number in numbers
             ]
-        yield _Measured(max(errors, default=0.0), delegate.explain(), delegate, interpreter)
+        yield _Measured(
+            max(errors, default=0.0), tuple(errors), delegate.explain(), delegate, interpreter
+        )
 
     def _error(self, number: int, outputs: Sequence[Array]) -> float:
         reference = self._reference[number]
