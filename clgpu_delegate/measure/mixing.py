@@ -856,11 +856,11 @@ class _Search:
             if part and part not in tried and self._holds_there(part):
                 tried.append(part)
         for beside_all, weights in self._lighter:
-            start = taken if beside_all else base
-            while weights and not self._holds_there([*start, *weights]):
-                weights = weights[: len(weights) * 3 // 4]
-            if weights:
-                tried.append([*start, *weights])
+            start, count = taken if beside_all else base, len(weights)
+            while count and not self._holds_there([*start, *weights[:count]]):
+                count = count * 3 // 4
+            if count:
+                tried.append([*start, *weights[:count]])
         names = ["fp32", "fp16"] if self._halves_run else ["fp32"]
         if self._borders:
             tried.append([])
