@@ -174,9 +174,15 @@ uint rest_of(uint bits, uint high) {
   const float rest = as_float(bits) - as_float(high);
   return to_tf32(as_uint(isinf(as_float(high)) ? 0.0f : rest));
 }
+// Products of all pixels' blocks with the two blocks of channels n; a sum is not needed soon again.
+#define MMA_ALL(a, b)                               \
+  _Pragma("unroll") for (int m = 0; m < MB; ++m) {  \
+    MMA(sum[m][2 * n], (a)[m], (b).s0, (b).s1);     \
+    MMA(sum[m][2 * n + 1], (a)[m], (b).s2, (b).s3); \
+  }
 #define HIGH(v) ((uint4)(to_tf32(v.s0), to_tf32(v.s1), to_tf32(v.s2), to_tf32(v.s3)))
-#define LOW(v, high)                                                                   \
-  ((uint4)(rest_of(v.s0, high.s0), rest_of(v.s1, high.s1), rest_of(v.s2, high.s2),     \
+#define LOW(v, high)                                                               \
+  ((uint4)(rest_of(v.s0, high.s0), rest_of(v.s1, high.s1), rest_of(v.s2, high.s2), \
            rest_of(v.s3, high.s3)))
 #endif
 
@@ -358,17 +364,11 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void tensor_gemm(
 #else
         const uint4 factor = b[part % 2][n];
 #endif
-#pragma unroll
-        for (int m = 0; m < MB; ++m) {
 #if PAIRS == 2
-          MMA(sum[m][2 * n], left[m], rest.s0, rest.s1);
-          MMA(sum[m][2 * n + 1], left[m], rest.s2, rest.s3);
+        MMA_ALL(left, rest);
 #endif
-          MMA(sum[m][2 * n], left_rest[m], factor.s0, factor.s1);
-          MMA(sum[m][2 * n + 1], left_rest[m], factor.s2, factor.s3);
-          MMA(sum[m][2 * n], left[m], factor.s0, factor.s1);
-          MMA(sum[m][2 * n + 1], left[m], factor.s2, factor.s3);
-        }
+        MMA_ALL(left_rest, factor);
+        MMA_ALL(left, factor);
       }
 #else
 #pragma unroll

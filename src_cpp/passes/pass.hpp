@@ -48,9 +48,8 @@ struct PrecisionPlan {
 
 /// Reads the form in which options and the cache have a plan,
 /// "model=0a1b,error=0.001,half=3+7-12,bfloat=9,int8=4,tf32=5,pairs=6,sums=5,
-/// integers=6,scales=8/0.05/-128+9/0.1/3,means=2/3f80bf00": only the model has to be there. A mean is the four
-/// digits of a bfloat16.
-/// Nothing if the text has another form.
+/// integers=6,scales=8/0.05/-128+9/0.1/3,means=2/3f80bf00": only the model has to be there. A mean
+/// is the four digits of a bfloat16. Nothing if the text has another form.
 std::optional<PrecisionPlan> read_precision_plan(const std::string& text);
 
 /// "fp32", "fp16", "tf32", "mixed".
