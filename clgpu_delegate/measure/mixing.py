@@ -73,7 +73,7 @@ _ROUNDS = 2  # of times of nodes that are compared with each other
 _PASS = "quantize_activations"  # makes integers of the nodes of a plan
 _ONLY_ONCE: dict[str, Any] = {"chain": "off", "warm_up": False}  # of what is not timed
 _NEGLIGIBLE = 0.1  # of the bound: an error that leaves the search as it is
-_HOPELESS = 2  # times the bound: where one node with int8 has that error, no budget is left to them
+_HOPELESS = 1  # times the bound: where one node with int8 has that error, no budget is left to them
 _OFF_PEAK = 1e-3  # worth of a byte that does not lower the peak of memory
 
 
@@ -253,14 +253,15 @@ class _Search:
         # Programs are compiled by now, which may take longer than the search.
         self._end = time.monotonic() + subject.budget
         saves_time, end = subject.prefer == "time", self._end
-        with_integers = saves_time and self._integers_may_hold()
+        # Kernels of integers are compiled at their first trial, so it is made in their own time.
+        with_integers = saves_time and self._byte_error <= _HOPELESS * subject.max_error
         if with_integers:
-            self._end -= (1 - _FLOATS_SHARE) * (end - time.monotonic())
+            self._end -= (1 - _FLOATS_SHARE) * subject.budget
         self._spend(self._saving(changes))
         self._end = end
         if saves_time:
             self._spend_sums()
-        if with_integers:
+        if with_integers and self._integers_may_hold():
             self._spend_integers()
         if saves_time:
             self._spend_weights(changes)
@@ -633,9 +634,9 @@ class _Search:
 
     def _integers_may_hold(self) -> bool:
         """Whether some nodes may compute with int8 within the bound: all together come near it."""
-        if self._byte_error > _HOPELESS * self._subject.max_error:
-            return False
         every: _Whole | None = None
+        if self._stopped:
+            return False
         with self._interruptible():
             every = self._every_integer()
         return every is not None and every.error <= _FAR * self._subject.max_error
