@@ -25,25 +25,26 @@
 //           SPLIT             0|1      1: several work-groups share the depth of a tile; the last one stores it
 //           WIDE              0|1      1: group_out, out_c, dst_group and the start of each pixel of
 //                                    dst are multiples of 8
-//           MMA_TYPE          0..4     0, 3: src is half, 1: float, 2, 4: char; packed is of the same type.
+//           MMA_TYPE          0..6     0, 3: src is half, 1, 5, 6: float, 2, 4: char; packed is of the same type.
 //                                    3, 4: products by four warps, which have 64 pixels (WGMMA): WARPS_M is
-//                                    TM / 16, WARPS_K is 1, TN / WARPS_N is 32, 64, 128 or 256, COPY is not 1
-//           PAIRS             0|1|2    floats are sums of two TF32 numbers: 0 none, 1 those of src, 2 those of
-//                                    packed, too; not 0 only if MMA_TYPE is 1
+//                                    TM / 16, WARPS_K is 1, TN / WARPS_N is 32, 64, 128 or 256, COPY is not 1.
+//                                    5, 6: a float is a pair, the sum of two TF32 numbers; 5: only those of src,
+//                                    6: those of packed, too, which pack_exact_nvidia.cl writes
 //           FILL              0|1      1: values outside of the image are `outside`, not zero
 //           REFLECT  0|1  values outside of the image: 0 zero, 1 mirrored; see common/border.cl
 //           DST_T     float|half|char  element type of dst; and those of common/epilogue.cl
 // Numerics  products exact (after float operands have been rounded to TF32), sums in float, in an order
 //           that depends only on sizes; bias and residual are added last. Integers: exact.
-//           PAIRS: a float is high + low, TF32 numbers that leave 2^-22 of it; the product of two lows
-//           is left out, so a product is right to some 2^-21
+//           Pairs leave 2^-22 of a float, and the product of two small parts is left out, so a product
+//           is right to some 2^-21
 #include "common/border.cl"
 #include "common/epilogue.cl"
 #include "common/local.cl"
 #include "common/mma.cl"
 #include "common/swizzle.cl"
 #include "common/types.cl"
-#define WGMMA (MMA_TYPE >= 3)
+#define WGMMA (MMA_TYPE == 3 || MMA_TYPE == 4)
+#define PAIRS (MMA_TYPE >= 5)
 #define WGMMA_N (TN / WARPS_N)
 // Whether the products of a step go on while the next one is awaited: where one work-group takes a whole
 // compute unit, none computes meanwhile. Copies then begin a step later.
@@ -52,7 +53,7 @@
 
 #if MMA_TYPE == 2 || MMA_TYPE == 4
 #define SRC_T char
-#elif MMA_TYPE == 1
+#elif MMA_TYPE == 1 || PAIRS
 #define SRC_T float
 #else
 #define SRC_T half
@@ -162,7 +163,7 @@
       ROUND(a[f][m]);                                                                           \
     }                                                                                           \
   } while (0)
-#if MMA_TYPE == 1 && !PAIRS
+#if MMA_TYPE == 1
 #define ROUND(v) v = (uint4)(to_tf32(v.s0), to_tf32(v.s1), to_tf32(v.s2), to_tf32(v.s3))
 #else
 #define ROUND(v)
@@ -359,13 +360,11 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void tensor_gemm(
       }
 #pragma unroll
       for (int n = 0; n < NB / 2; ++n) {
-#if PAIRS == 2
+#if MMA_TYPE == 6
         const uint4 whole = b[part % 2][n], factor = HIGH(whole), rest = LOW(whole, factor);
+        MMA_ALL(left, rest);
 #else
         const uint4 factor = b[part % 2][n];
-#endif
-#if PAIRS == 2
-        MMA_ALL(left, rest);
 #endif
         MMA_ALL(left_rest, factor);
         MMA_ALL(left, factor);

@@ -152,11 +152,10 @@ class Maker {
     return {};
   }
 
-  /// Which factors are sums of two TF32 numbers: 0 none, 1 those of the image, 2 the weights, too.
   /// Weights of 16 bits are TF32 numbers as they are.
-  int pairs() const {
-    if (storage_ != DType::kF32 || !node_.allows_tf32_pairs()) return 0;
-    return node_.input(p_.weights).storage == DType::kF32 ? 2 : 1;
+  Mma operands(bool of_four) const {
+    if (storage_ != DType::kF32 || !node_.allows_tf32_pairs()) return mma_of(storage_, of_four);
+    return node_.input(p_.weights).storage == DType::kF32 ? Mma::kTf32Pairs : Mma::kTf32PairOfImage;
   }
 
   /// Whether a lane's neighbouring results can be stored together.
@@ -205,14 +204,16 @@ class Maker {
 
     const std::int64_t pieces = packed * element() / 16;  // a work-item writes 16 bytes
     kernel::Launch pack =
-        tile.wgmma ? kernel::Launch("tensor_gemm/pack_rows_nvidia.cl", "tensor_gemm_pack_rows")
-                   : kernel::Launch("tensor_gemm/pack_nvidia.cl", "tensor_gemm_pack");
+        tile.wgmma
+            ? kernel::Launch("tensor_gemm/pack_rows_nvidia.cl", "tensor_gemm_pack_rows")
+            : kernel::Launch(operands(false) == Mma::kTf32Pairs ? "tensor_gemm/pack_exact_nvidia.cl"
+                                                                : "tensor_gemm/pack_nvidia.cl",
+                             "tensor_gemm_pack");
     pack.macro("TN", tile.tn);
     if (tile.wgmma) {
       pack.macro("STEP_BYTES", tile.step_bytes);
     } else {
       pack.macro("TK", tile.step_bytes / element()).macro("BLOCKS", blocks);
-      pack.macro("EXACT", pairs() == 2 ? 1 : 0);
     }
     pack.macro("TRANSPOSED", p_.transposed ? 1 : 0);
     set_weights_type(pack, "SRC_T", node_, node_.input(p_.weights).storage);
@@ -228,8 +229,7 @@ class Maker {
     launch.macro("STEP_BYTES", tile.step_bytes).macro("STAGES", tile.stages);
     launch.macro("COPY", copy_bytes()).macro("SPLIT", splits > 1 ? 1 : 0);
     launch.macro("WIDE", is_wide() ? 1 : 0);
-    launch.macro("MMA_TYPE", static_cast<int>(mma_of(storage_, tile.wgmma)));
-    launch.macro("PAIRS", pairs());
+    launch.macro("MMA_TYPE", static_cast<int>(operands(tile.wgmma)));
     if (tile.wgmma) {
       launch.build_flags = kSm90aFlag;
       launch.is_alone = true;  // its local memory is at a multiple of 1024
