@@ -148,6 +148,9 @@ class _Whole:
     times: Mapping[int, float]
     """Seconds of the launches of each node."""
 
+    errors: tuple[float, ...] = ()
+    """Of each sample."""
+
 
 @dataclasses.dataclass(frozen=True)
 class _Measured:
@@ -218,6 +221,8 @@ class _Search:
         self._pairs: list[Change] = []  # factors as sums of two TF32 numbers, a part of the base
         self._pairs_error = 0.0
         self._as_halves = False  # all of fp16 holds the bound
+        self._whole_of_halves: list[Change] = []
+        self._spread = _LEAST_SPREAD  # of the errors of samples, relative to their mean
         self._byte_error = 0.0  # of a node with int8 weights, about
 
     def run(self) -> PrecisionPlan:
@@ -237,11 +242,14 @@ class _Search:
             self._round_borders(floats)
         halves = self._tried("fp16", everything)
         self._halves_run = halves is not None
+        for whole in (floats, halves):
+            if whole is not None:
+                self._spread = max(self._spread, _spread_of(whole.errors))
         self._floats = floats
         half = [] if halves is None else self._halves(floats, halves)
         if halves is not None and self._holds_as_halves(half, floats, halves, everything):
             self._as_halves = True
-            self._base = self._whole_base(half, floats, halves)
+            self._base = self._whole_of_halves = self._whole_base(half, floats, halves)
             changes = self._integers(floats, self._alone)
         else:
             rounded = self._tried("tf32", self._alone)
@@ -288,7 +296,7 @@ class _Search:
             times: dict[int, float] = {}
             for row in measured.delegate.launch_times():
                 times[row.node] = times.get(row.node, 0.0) + row.microseconds * 1e-6
-            return _Whole(measured.error, measured.explanation, times)
+            return _Whole(measured.error, measured.explanation, times, measured.errors)
 
     def _in_turns(self, *precisions: str) -> list[_Whole]:
         """Each twice, with the smaller times: other programs may disturb a measurement."""
@@ -912,21 +920,21 @@ class _Search:
             return False
         bound = self._subject.max_error
         worst = max(measured.errors[:held])
+        if self._as_halves and len(changes) == len(self._whole_of_halves):
+            return worst <= bound  # all of fp16, which held it on all samples
         return worst <= _HELD_MARGIN * bound and self._expected(measured.errors) <= bound
 
     def _expected(self, errors: Sequence[float]) -> float:
         """A bound that few other samples exceed, of the error of each sample.
 
         Errors of samples are seldom alike: in small networks the largest of ten is twice the mean.
-        A metric of the user may be of any kind, such as 0 or 1: the largest then, as where all of
-        fp16 holds the bound.
+        Where those of fp32 or fp16 differ more, the model is sensitive to some inputs, and that
+        counts. A metric of the user may be of any kind, such as 0 or 1: the largest then.
         """
-        known = self._as_halves or self._subject.metric is not None
-        if known or not np.isfinite(errors).all():
+        if self._subject.metric is not None or not np.isfinite(errors).all():
             return max(errors)
-        mean = float(np.mean(errors))
-        spread = float(np.std(errors, ddof=1)) if len(errors) > 1 else 0.0
-        return mean + _DEVIATIONS * max(spread, _LEAST_SPREAD * mean)
+        spread = max(self._spread, _spread_of(errors))
+        return float(np.mean(errors)) * (1 + _DEVIATIONS * spread)
 
     def _weights_of(self, integers: set[int]) -> set[int]:
         """What only these nodes read: they make int8 of their weights themselves."""
@@ -1053,6 +1061,13 @@ class _Search:
             self._complete, self._stopped = False, True
         finally:
             self._searching = False
+
+
+def _spread_of(errors: Sequence[float]) -> float:
+    """The standard deviation over the mean; 0 where that is unknown."""
+    if len(errors) < 2 or not np.isfinite(errors).all() or not any(errors):
+        return 0.0
+    return float(np.std(errors, ddof=1) / np.mean(errors))
 
 
 def _outputs(interpreter: Any, sample: Sample) -> list[Array]:
