@@ -885,7 +885,10 @@ class _Search:
         else:
             least = min(own[i].seconds for i in right)
             close = [i for i in right if own[i].seconds <= least * _ALIKE]
-            chosen = min(close, key=lambda i: own[i].bytes)
+            least_bytes = min(own[i].bytes for i in close) * _ALIKE
+            # What saves nothing is no reason for an error.
+            close = [i for i in close if own[i].bytes <= least_bytes]
+            chosen = min(close, key=lambda i: (own[i].error, own[i].seconds))
         mixed = dataclasses.replace(own[chosen], name="mixed")
         ids = _united(tried[chosen])
         ids.int8.difference_update(self._weights_of(ids.integers))

@@ -6,8 +6,14 @@
 //           TK          multiple of K  depth of a step
 //           BLOCKS      2|4            blocks of 8 columns whose channels interleave
 //           TRANSPOSED  0|1            1: the depth is the slower axis of src
-//           SRC_T       float          element type of src
-//           DST_T       float          element type of dst
+//           SRC_T       as in pack_nvidia.cl  element type of src: float
+//           DST_T       as in pack_nvidia.cl  element type of dst: float
 // Numerics  floats are written as they are: the products divide them
 #define EXACT 1
 #include "tensor_gemm/pack_order.cl"
+
+__kernel void tensor_gemm_pack_exact(__global const SRC_T *src, __global DST_T *dst, int elements,
+                                     int depth, int group_out, int panels, int steps) {
+  const int i = get_global_id(0);
+  if (i < elements / EACH) pack_one(i, src, dst, depth, group_out, panels, steps);
+}

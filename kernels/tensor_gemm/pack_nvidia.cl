@@ -19,3 +19,9 @@
 //           nearest, ties away from zero
 #define EXACT 0
 #include "tensor_gemm/pack_order.cl"
+
+__kernel void tensor_gemm_pack(__global const SRC_T *src, __global DST_T *dst, int elements,
+                               int depth, int group_out, int panels, int steps) {
+  const int i = get_global_id(0);
+  if (i < elements / EACH) pack_one(i, src, dst, depth, group_out, panels, steps);
+}

@@ -1,6 +1,7 @@
-// pack_order.cl - the kernel tensor_gemm_pack, for files that pack weights in the order in which the lanes of a warp
-//                 read them; pack_nvidia.cl describes it
+// pack_order.cl - weights in the order in which the lanes of a warp read them, for the kernels pack_nvidia.cl, which
+//                 describes it, and pack_exact_nvidia.cl
 //
+// pack_one(...)              writes the 16 bytes i of dst
 // EXACT                      1: floats are written as they are; 0: rounded to TF32
 //
 // Macros    TN          16..128        channels of a panel
@@ -10,10 +11,8 @@
 
 #define K (32 / BYTES)
 
-__kernel void tensor_gemm_pack(__global const SRC_T *src, __global DST_T *dst, int elements,
-                               int depth, int group_out, int panels, int steps) {
-  const int i = get_global_id(0);
-  if (i >= elements / EACH) return;
+void pack_one(int i, __global const SRC_T *src, __global DST_T *dst, int depth, int group_out,
+              int panels, int steps) {
   const int lane = i % 32, g = lane / 4, q = lane % 4;
   const int pair = i / 32 % (TN / 16);
   const int part = i / (2 * TN) % (TK / K);

@@ -204,11 +204,10 @@ class Maker {
 
     const std::int64_t pieces = packed * element() / 16;  // a work-item writes 16 bytes
     kernel::Launch pack =
-        tile.wgmma
-            ? kernel::Launch("tensor_gemm/pack_rows_nvidia.cl", "tensor_gemm_pack_rows")
-            : kernel::Launch(operands(false) == Mma::kTf32Pairs ? "tensor_gemm/pack_exact_nvidia.cl"
-                                                                : "tensor_gemm/pack_nvidia.cl",
-                             "tensor_gemm_pack");
+        tile.wgmma ? kernel::Launch("tensor_gemm/pack_rows_nvidia.cl", "tensor_gemm_pack_rows")
+        : operands(false) == Mma::kTf32Pairs
+            ? kernel::Launch("tensor_gemm/pack_exact_nvidia.cl", "tensor_gemm_pack_exact")
+            : kernel::Launch("tensor_gemm/pack_nvidia.cl", "tensor_gemm_pack");
     pack.macro("TN", tile.tn);
     if (tile.wgmma) {
       pack.macro("STEP_BYTES", tile.step_bytes);
