@@ -55,7 +55,7 @@ Metric = Callable[[Sequence[Array], Sequence[Array]], float]
 _HELD_BACK = 1 / 3  # of the samples
 _ALONE_SAMPLES = 4  # that measure a group alone
 _ALONE_SHARE = 0.4  # of the budget
-_WEIGHTS_SHARE = 0.1  # of the budget, for the last step where the others have spent all of it
+_WEIGHTS_SHARE = 0.2  # of the budget, for the last step where the others have spent all of it
 _FLOATS_SHARE = 0.5  # of the budget: the rest is left to integers
 _FAR = 30  # times the bound: with a larger error of all integers, no budget is left to some
 _OBSERVERS = ("minmax", "percentile")  # of the ranges that int8 stands for
@@ -224,6 +224,7 @@ class _Search:
         self._whole_of_halves: list[Change] = []
         self._spread = _LEAST_SPREAD  # of the errors of samples, relative to their mean
         self._byte_error = 0.0  # of a node with int8 weights, about
+        self._weight_error = 0.0  # of one with weights as half, about
 
     def run(self) -> PrecisionPlan:
         subject, everything = self._subject, [*self._seen, *self._held_back]
@@ -365,10 +366,11 @@ class _Search:
             return
         plain = self._error_of([*self._base, *weights], self._seen)
         self._means = self._all_means()
-        if not self._means.channels:
-            return
-        if not self._error_of([*self._base, *weights], self._seen) < plain:
+        channels = self._means.channels
+        corrected = self._error_of([*self._base, *weights], self._seen) if channels else math.inf
+        if not corrected < plain:
             self._means = means.NONE
+        self._weight_error = min(plain, corrected) / math.sqrt(len(weights))
 
     def _all_means(self) -> means.Means:
         """Of what products read, on the samples of the search."""
@@ -556,7 +558,10 @@ class _Search:
             self._base, self._best, self._saved = list(start), [], 0.0
             with self._interruptible():
                 self._prefix(
-                    [dataclasses.replace(c, gain=float(c.bytes), error=0.0) for c in weights]
+                    [
+                        dataclasses.replace(c, gain=float(c.bytes), error=self._weight_error)
+                        for c in weights
+                    ]
                 )
             names = _names(self._best)
             if names:
