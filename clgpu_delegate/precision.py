@@ -120,8 +120,9 @@ class PrecisionChange:
     kind: str
     """``"results"`` or ``"weights"``, stored as half; ``"int8"``: weights stored as int8;
     ``"bfloat"``: results or weights stored as bfloat16; ``"factors"`` of products with TF32;
-    ``"integers"``: nodes that compute with int8; or ``"sums"`` of products in half, whose errors
-    were measured together with the rest of the plan only: theirs is infinite."""
+    ``"integers"``: nodes that compute with int8; ``"sums"`` of products in half, whose errors
+    were measured together with the rest of the plan only: theirs is infinite; or ``"several"`` of
+    these, of neighbouring nodes."""
 
     tensors: tuple[int, ...]
     nodes: tuple[int, ...]
@@ -219,6 +220,10 @@ class PrecisionPlan(Shown):
     """Of the tensors that products with rounded weights read, where correcting biases lowers the
     error; files of earlier versions have none."""
 
+    tf32_pairs: tuple[int, ...] = ()
+    """Nodes whose factors are sums of two TF32 numbers each, as the model counts them: tensor cores
+    multiply them almost as exactly as floats; files of earlier versions have none."""
+
     def front(self) -> tuple[PrecisionPoint, ...]:
         """The points that no other point beats in time and error: the Pareto front, fastest first.
 
@@ -245,6 +250,7 @@ class PrecisionPlan(Shown):
             self.integers,
             self.scales,
             self.means,
+            self.tf32_pairs,
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -259,7 +265,14 @@ class PrecisionPlan(Shown):
         """Make a plan of what `to_dict` gives; a ValueError that names the field if it is not."""
         if not isinstance(data, Mapping) or data.get("format") != _FORMAT:
             raise ValueError("it is not a plan of precisions")
-        given = {"half_sums": (), "bfloat": (), "integers": (), "scales": (), "means": ()}
+        given = {
+            "half_sums": (),
+            "bfloat": (),
+            "integers": (),
+            "scales": (),
+            "means": (),
+            "tf32_pairs": (),
+        }
         given.update(data)
         del given["format"]
         plan = cls(
@@ -310,6 +323,7 @@ class PrecisionPlan(Shown):
             f"{self.device}: {len(set(self.half) - set(self.int8))} tensors as half, "
             f"{len(self.bfloat)} as bfloat16, "
             f"{len(self.int8)} as int8, {len(self.tf32)} nodes with tf32, "
+            f"{len(self.tf32_pairs)} with pairs of it, "
             f"{len(self.half_sums)} with half sums, {len(self.integers)} with integers; "
             f"{self.metric} error {self.error:.2g} on {self.held_back} samples that the search did "
             f"not see, allowed {self.max_error:.2g}{rest}"
@@ -456,6 +470,7 @@ def plan_text(
     integers: Iterable[int] = (),
     scales: Iterable[Int8Scale] = (),
     means: Iterable[ChannelMeans] = (),
+    tf32_pairs: Iterable[int] = (),
 ) -> str:
     """The form in which the option `precision` has a plan; ``bound``: of the relative L2 error."""
     items = [f"model={model}"]
@@ -466,6 +481,7 @@ def plan_text(
         "bfloat": _ranges(bfloat),
         "int8": _ranges(int8),
         "tf32": _ranges(tf32),
+        "pairs": _ranges(tf32_pairs),
         "sums": _ranges(half_sums),
         "integers": _ranges(integers),
         "scales": "+".join(map(_scale_text, sorted(scales, key=lambda scale: scale.tensor))),

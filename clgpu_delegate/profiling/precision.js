@@ -3,11 +3,11 @@
 
 const plan = data.plan;
 const SHORT = 25; // rows, until all are asked for
-const ownKinds = { results: "results as half", weights: "weights as half", int8: "weights as int8", factors: "factors as TF32", sums: "sums as half", integers: "nodes as int8" };
+const ownKinds = { results: "results as half", weights: "weights as half", int8: "weights as int8", factors: "factors as TF32", sums: "sums as half", integers: "nodes as int8", pairs: "factors as pairs of TF32", several: "several of these" };
 const kindText = (change) => ownKinds[change.kind] ?? change.kind;
 const errorText = (error) => error === null || error === Infinity ? "∞"
   : error > 0 && error < 1e-3 ? error.toExponential(1).replace(".0e", "e") : String(Number(error.toPrecision(2)));
-const countOf = (change) => change.tensors.length || change.nodes.length;
+const countOf = (change) => change.tensors.length + change.nodes.length;
 const takenClass = (change) => change.taken === 0 ? "left" : change.taken < countOf(change) ? "part" : "taken";
 const takenText = (change) => ({ left: "left out", part: `${change.taken} of ${countOf(change)} taken`, taken: "taken" })[takenClass(change)];
 

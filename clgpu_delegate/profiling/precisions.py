@@ -70,10 +70,12 @@ class _Layers:
                     nodes.setdefault(tensor, set()).add(node.index)
 
     def of(self, change: PrecisionChange) -> list[int]:
-        found = change.nodes or self._nodes_of(change.kind, change.tensors)
+        found = {*change.nodes, *self._nodes_of(change.kind, change.tensors)}
         return sorted({self._kernel[node] for node in found if node in self._kernel})
 
     def _nodes_of(self, kind: str, tensors: Sequence[int]) -> set[int]:
         """Those that write results; weights are constants, which nodes only read."""
+        if kind == "several":
+            return self._nodes_of("results", tensors) | self._nodes_of("weights", tensors)
         nodes = self._writers if kind == "results" else self._readers
         return {node for tensor in tensors for node in nodes.get(tensor, ())}

@@ -8,6 +8,8 @@ from typing import Any
 
 from clgpu_delegate.report.borders import Border
 
+_OF_FLOATS = ("fp32", "fp16", "bf16", "tf32", "tf32_pairs")
+
 
 @dataclasses.dataclass(frozen=True)
 class Refusal:
@@ -95,7 +97,8 @@ class Node:
 
     precision: str = ""
     """Of the numbers that the kernel computes with: ``"fp32"``, ``"fp16"``, ``"tf32"`` (floats, and
-    factors of products are rounded), or a type of integers; empty where no kernel runs. Sums are
+    factors of products are rounded), ``"tf32_pairs"`` (floats, and factors are sums of two TF32
+    numbers), or a type of integers; empty where no kernel runs. Sums are
     float, or exact integers, unless `adds_halves`: see `sums`."""
 
     flops: float = 0.0
@@ -135,7 +138,7 @@ class Node:
             return ""
         if self.adds_halves:
             return "half"
-        return "float" if self.precision in ("fp32", "fp16", "bf16", "tf32") else "integer"
+        return "float" if self.precision in _OF_FLOATS else "integer"
 
     @classmethod
     def from_data(cls, entry: Mapping[str, Any]) -> Node:
@@ -227,6 +230,9 @@ class Mixed:
     tf32: tuple[int, ...]
     """Nodes with factors that may be rounded to TF32."""
 
+    tf32_pairs: tuple[int, ...] = ()
+    """Nodes with factors that may be sums of two TF32 numbers each."""
+
     half_sums: tuple[int, ...] = ()
     """Nodes whose products may be added in half."""
 
@@ -245,7 +251,7 @@ class Mixed:
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Mixed:
         """Of ``"mixed"`` in `Explanation.to_dict`."""
-        names = ("half", "bfloat", "int8", "tf32", "half_sums", "integers")
+        names = ("half", "bfloat", "int8", "tf32", "tf32_pairs", "half_sums", "integers")
         lists = {key: tuple(data.get(key, ())) for key in names}
         fields = ("tensor", "scale", "zero_point")
         scales = tuple(tuple(entry[f] for f in fields) for entry in data.get("scales", ()))

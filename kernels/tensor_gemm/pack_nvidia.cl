@@ -17,36 +17,11 @@
 //           DST_T       float|half     element type of dst, or char if SRC_T is char
 // Numerics  float to half rounds to nearest even; floats are rounded to TF32 (10 bits of mantissa), to
 //           nearest, ties away from zero
-#include "tensor_gemm/piece.cl"
-
-#define K (32 / BYTES)
+#define EXACT 0
+#include "tensor_gemm/pack_order.cl"
 
 __kernel void tensor_gemm_pack(__global const SRC_T *src, __global DST_T *dst, int elements,
                                int depth, int group_out, int panels, int steps) {
   const int i = get_global_id(0);
-  if (i >= elements / EACH) return;
-  const int lane = i % 32, g = lane / 4, q = lane % 4;
-  const int pair = i / 32 % (TN / 16);
-  const int part = i / (2 * TN) % (TK / K);
-  const int tile = i / (2 * TN * (TK / K));
-  const int step = tile % steps;
-  const int panel = tile / steps % panels;
-  const int group = tile / steps / panels;
-  ARITH(SRC_T) x[EACH];
-#pragma unroll
-  for (int j = 0; j < EACH; ++j) {
-    const int reg = j / (EACH / 4);  // registers 0 and 1 of two blocks
-    // The elements of a register are neighbours; its second half begins at K / 2.
-    const int k = step * TK + part * K + reg % 2 * (K / 2) + q * (EACH / 4) + j % (EACH / 4);
-    const int block = pair * 2 + reg / 2;
-    const int channel = panel * TN + block / BLOCKS * (8 * BLOCKS) + g / 2 * (2 * BLOCKS) +
-                        block % BLOCKS * 2 + g % 2;
-    x[j] = 0;
-    if (channel < group_out && k < depth) x[j] = WEIGHT_AT(k);
-#if BYTES == 4
-    // Infinities and NaNs are not rounded.
-    if (isfinite(x[j])) x[j] = as_float((as_uint(x[j]) + 0x1000u) & 0xFFFFE000u);
-#endif
-  }
-  STORE_PIECE(i, x);
+  if (i < elements / EACH) pack_one(i, src, dst, depth, group_out, panels, steps);
 }

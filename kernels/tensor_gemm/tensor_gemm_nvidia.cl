@@ -25,21 +25,26 @@
 //           SPLIT             0|1      1: several work-groups share the depth of a tile; the last one stores it
 //           WIDE              0|1      1: group_out, out_c, dst_group and the start of each pixel of
 //                                    dst are multiples of 8
-//           MMA_TYPE          0..4     0, 3: src is half, 1: float, 2, 4: char; packed is of the same type.
+//           MMA_TYPE          0..6     0, 3: src is half, 1, 5, 6: float, 2, 4: char; packed is of the same type.
 //                                    3, 4: products by four warps, which have 64 pixels (WGMMA): WARPS_M is
-//                                    TM / 16, WARPS_K is 1, TN / WARPS_N is 32, 64, 128 or 256, COPY is not 1
+//                                    TM / 16, WARPS_K is 1, TN / WARPS_N is 32, 64, 128 or 256, COPY is not 1.
+//                                    5, 6: a float is a pair, the sum of two TF32 numbers; 5: only those of src,
+//                                    6: those of packed, too, which pack_exact_nvidia.cl writes
 //           FILL              0|1      1: values outside of the image are `outside`, not zero
 //           REFLECT  0|1  values outside of the image: 0 zero, 1 mirrored; see common/border.cl
 //           DST_T     float|half|char  element type of dst; and those of common/epilogue.cl
 // Numerics  products exact (after float operands have been rounded to TF32), sums in float, in an order
-//           that depends only on sizes; bias and residual are added last. Integers: exact
+//           that depends only on sizes; bias and residual are added last. Integers: exact.
+//           Pairs leave 2^-22 of a float, and the product of two small parts is left out, so a product
+//           is right to some 2^-21
 #include "common/border.cl"
 #include "common/epilogue.cl"
 #include "common/local.cl"
 #include "common/mma.cl"
 #include "common/swizzle.cl"
 #include "common/types.cl"
-#define WGMMA (MMA_TYPE >= 3)
+#define WGMMA (MMA_TYPE == 3 || MMA_TYPE == 4)
+#define PAIRS (MMA_TYPE >= 5)
 #define WGMMA_N (TN / WARPS_N)
 // Whether the products of a step go on while the next one is awaited: where one work-group takes a whole
 // compute unit, none computes meanwhile. Copies then begin a step later.
@@ -48,7 +53,7 @@
 
 #if MMA_TYPE == 2 || MMA_TYPE == 4
 #define SRC_T char
-#elif MMA_TYPE == 1
+#elif MMA_TYPE == 1 || PAIRS
 #define SRC_T float
 #else
 #define SRC_T half
@@ -162,6 +167,24 @@
 #define ROUND(v) v = (uint4)(to_tf32(v.s0), to_tf32(v.s1), to_tf32(v.s2), to_tf32(v.s3))
 #else
 #define ROUND(v)
+#endif
+
+#if PAIRS
+// What a float, given by its bits, is more than `high`, the same rounded to TF32; 0 where that is infinite.
+uint rest_of(uint bits, uint high) {
+  const float rest = as_float(bits) - as_float(high);
+  return to_tf32(as_uint(isinf(as_float(high)) ? 0.0f : rest));
+}
+// Products of all pixels' blocks with the two blocks of channels n; a sum is not needed soon again.
+#define MMA_ALL(a, b)                               \
+  _Pragma("unroll") for (int m = 0; m < MB; ++m) {  \
+    MMA(sum[m][2 * n], (a)[m], (b).s0, (b).s1);     \
+    MMA(sum[m][2 * n + 1], (a)[m], (b).s2, (b).s3); \
+  }
+#define HIGH(v) ((uint4)(to_tf32(v.s0), to_tf32(v.s1), to_tf32(v.s2), to_tf32(v.s3)))
+#define LOW(v, high)                                                               \
+  ((uint4)(rest_of(v.s0, high.s0), rest_of(v.s1, high.s1), rest_of(v.s2, high.s2), \
+           rest_of(v.s3, high.s3)))
 #endif
 
 // n / divisor for 0 <= n < 2^31; mul is 0 where the divisor is 1.
@@ -343,6 +366,26 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void tensor_gemm(
         }
         COPIES_COMMIT();
       }
+#if PAIRS
+      // Small products first.
+      uint4 left[MB], left_rest[MB];
+#pragma unroll
+      for (int m = 0; m < MB; ++m) {
+        left[m] = HIGH(a[part % 2][m]);
+        left_rest[m] = LOW(a[part % 2][m], left[m]);
+      }
+#pragma unroll
+      for (int n = 0; n < NB / 2; ++n) {
+#if MMA_TYPE == 6
+        const uint4 whole = b[part % 2][n], factor = HIGH(whole), rest = LOW(whole, factor);
+        MMA_ALL(left, rest);
+#else
+        const uint4 factor = b[part % 2][n];
+#endif
+        MMA_ALL(left_rest, factor);
+        MMA_ALL(left, factor);
+      }
+#else
 #pragma unroll
       for (int m = 0; m < MB; ++m) {
 #pragma unroll
@@ -351,6 +394,7 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void tensor_gemm(
           MMA(sum[m][2 * n + 1], a[part % 2][m], b[part % 2][n].s2, b[part % 2][n].s3);
         }
       }
+#endif
     }
   }
 #endif

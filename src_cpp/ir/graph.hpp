@@ -54,6 +54,11 @@ inline bool allows_tf32(const Graph& graph, const Node& node) {
   return graph.allows_tf32 || node.allows_tf32;
 }
 
+/// Whether they may be written as sums of two TF32 numbers each, almost as exact as floats.
+inline bool allows_tf32_pairs(const Graph& graph, const Node& node) {
+  return node.tf32_pairs && !allows_tf32(graph, node);
+}
+
 /// True for tensors that are graph outputs.
 std::vector<bool> output_mask(const Graph& graph);
 

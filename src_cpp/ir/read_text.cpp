@@ -534,6 +534,7 @@ class Reader {
         kAlpha,
         kResidualAfter,
         kTf32,
+        kTf32Pairs,
         kHalfSums,
         kBand,
         kOnlyIf,
@@ -546,6 +547,7 @@ class Reader {
                                       {"alpha", Fact::kAlpha},
                                       {"residual_after", Fact::kResidualAfter},
                                       {"tf32", Fact::kTf32},
+                                      {"tf32_pairs", Fact::kTf32Pairs},
                                       {"half_sums", Fact::kHalfSums},
                                       {"band", Fact::kBand},
                                       {"only_if", Fact::kOnlyIf},
@@ -571,6 +573,9 @@ class Reader {
           break;
         case Fact::kTf32:
           node.allows_tf32 = true;
+          break;
+        case Fact::kTf32Pairs:
+          node.tf32_pairs = true;
           break;
         case Fact::kHalfSums:
           node.half_sums = true;

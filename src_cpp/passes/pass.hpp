@@ -38,6 +38,7 @@ struct PrecisionPlan {
   std::set<int> bfloat;         ///< the same as bfloat16; also where they are among `half`
   std::set<int> int8;           ///< constants that are stored as int8, a scale per output channel
   std::set<int> tf32;           ///< nodes with factors that may be rounded to TF32
+  std::set<int> tf32_pairs;     ///< nodes with factors that may be sums of two TF32 numbers each
   std::set<int> half_sums;      ///< nodes whose products may be added in half
   std::set<int> integers;       ///< nodes that compute with int8
   std::map<int, Int8Scale> scales;  ///< of the tensors that these nodes read and write
@@ -46,10 +47,9 @@ struct PrecisionPlan {
 };
 
 /// Reads the form in which options and the cache have a plan,
-/// "model=0a1b,error=0.001,half=3+7-12,bfloat=9,int8=4,tf32=5,sums=5,integers=6,
-/// scales=8/0.05/-128+9/0.1/3,means=2/3f80bf00": only the model has to be there. A mean is the four
-/// digits of a bfloat16.
-/// Nothing if the text has another form.
+/// "model=0a1b,error=0.001,half=3+7-12,bfloat=9,int8=4,tf32=5,pairs=6,sums=5,
+/// integers=6,scales=8/0.05/-128+9/0.1/3,means=2/3f80bf00": only the model has to be there. A mean
+/// is the four digits of a bfloat16. Nothing if the text has another form.
 std::optional<PrecisionPlan> read_precision_plan(const std::string& text);
 
 /// "fp32", "fp16", "tf32", "mixed".

@@ -119,6 +119,8 @@ std::optional<PrecisionPlan> read_precision_plan(const std::string& text) {
       is_right = is_right && read_indices(value, plan.int8);
     } else if (key == "tf32") {
       is_right = is_right && read_indices(value, plan.tf32);
+    } else if (key == "pairs") {
+      is_right = is_right && read_indices(value, plan.tf32_pairs);
     } else if (key == "sums") {
       is_right = is_right && read_indices(value, plan.half_sums);
     } else if (key == "integers") {

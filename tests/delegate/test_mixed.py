@@ -292,6 +292,33 @@ def test_verification_checks_the_bound_of_the_plan(x, bound, level):
     assert relative_l2(loaded.output, none.output) < (1e-6 if level == "fp32" else 1e-2)
 
 
+@pytest.mark.parametrize("half_io", [False, True])
+def test_verification_that_leaves_a_plan_for_half_io_is_told(x, half_io):
+    none = Loaded(x, precision="mixed")
+    plan = none.plan("half=0-99", "error=1e-09")
+    explanation = Loaded(x, precision=plan, verify="first", half_io=half_io).explanation
+    told = [note for note in explanation.notes if "tune with half_io" in note]
+    assert len(told) == half_io
+    if half_io:
+        assert told[0].startswith("partition 0 does not follow the plan: option 'half_io' rounds")
+
+
+def test_products_of_pairs_are_those_of_floats(device, x):
+    """Of each device; those without such kernels compute as in fp32."""
+    none = Loaded(x, device=device, precision="mixed")
+    mixed = Loaded(x, device=device, precision=none.plan("pairs=0-99"))
+    assert relative_l2(mixed.output, none.output) < MODEL_L2["fp32"]
+    rounded = Loaded(x, device=device, precision="tf32").explanation.nodes
+    for node, own in zip(rounded, mixed.explanation.nodes):
+        allowed = {"tf32_pairs", "fp32"} if node.precision == "tf32" else {node.precision}
+        assert own.precision in allowed
+    report = mixed.explanation.mixed
+    assert report is not None
+    assert report.tf32_pairs == tuple(range(100))
+    both = Loaded(x, device=device, precision=none.plan("pairs=0-99", "tf32=0-99"))
+    assert [n.precision for n in both.explanation.nodes] == [n.precision for n in rounded]
+
+
 def test_bound_of_a_plan_is_not_that_of_partitions_whose_results_the_cpu_reads(x):
     """Their errors may be larger than those of the model's outputs."""
     none = Loaded(x, precision="mixed", exclude="MEAN")

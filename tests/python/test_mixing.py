@@ -499,6 +499,31 @@ def test_neighbours_of_one_kind_are_grouped_and_halved_again():
     assert mixing.grouped(changes, 40) == changes
 
 
+def test_neighbouring_nodes_are_grouped_with_all_of_their_changes():
+    """And a group is divided by nodes, without what the plan has already."""
+    changes = [
+        mixing.Change(kind, frozenset({10 * i + node}), f"OP{node}", gain=1.0, bytes=1, node=node)
+        for i, kind in enumerate(("weights", "results"))
+        for node in range(8)
+    ]
+    groups = mixing.grouped(changes, 4, together=True)
+    assert [{part.node for part in group.parts} for group in groups] == [
+        {0, 1}, {2, 3}, {4, 5}, {6, 7}
+    ]  # fmt: skip
+    assert {group.kind for group in groups} == {"several"}
+    ids = mixing._united(groups[:1])
+    assert ids.half == {0, 1, 10, 11}
+    measured = dataclasses.replace(groups[0], error=2e-3)
+    first, last = mixing.halved(measured)
+    assert ({part.node for part in first.parts}, {part.node for part in last.parts}) == ({0}, {1})
+    assert first.error == pytest.approx(2e-3 / math.sqrt(2)), "errors add up as their squares do"
+    taken = mixing._names(first.parts)
+    (left,) = mixing._parts_of([measured], lambda part: part.name not in taken)
+    assert left.parts == last.parts
+    told = mixing._told(measured, mixing._united([first]))
+    assert (told.tensors, told.nodes, told.taken) == ((0, 1, 10, 11), (), 2)
+
+
 def test_numbers_beyond_half_are_infinite_errors(tmp_path):
     """And the plan does without them; its file is JSON that other programs read, too."""
     m = ModelMaker()
@@ -692,6 +717,86 @@ def test_all_factors_are_tried_first_and_weights_as_half_beside_them(model, samp
     assert tried[0] == ["factors", "factors"]
     assert tried[1] == ["factors", "factors", *["weights"] * 4]
     assert plan.error <= plan.max_error
+
+
+def test_products_of_pairs_are_what_a_search_begins_with_where_they_are_faster(
+    model, samples, monkeypatch
+):
+    """As on a device with TF32 products, on which the third of the convolutions gains nothing."""
+    whole = mixing._Search._whole
+
+    def as_with_tensor_cores(self: Any, precision: str, numbers: Any) -> mixing._Whole:
+        measured = whole(self, precision, numbers)
+        nodes = [n for n in measured.explanation.nodes if n.op == "CONV_2D"]
+        times = {n.index: 1.0 for n in measured.explanation.nodes}
+        if "pairs=" in precision:
+            times.update({n.index: 0.5 if i != 2 else 2.0 for i, n in enumerate(nodes)})
+        if precision == "tf32":
+            nodes = [
+                dataclasses.replace(n, precision="tf32") if n.op == "CONV_2D" else n
+                for n in measured.explanation.nodes
+            ]
+            return mixing._Whole(1.0, SimpleNamespace(nodes=nodes), times)  # type: ignore[arg-type]
+        return mixing._Whole(measured.error, measured.explanation, times)
+
+    def points(_self: Any, values: Any) -> list[clgpu_delegate.PrecisionPoint]:
+        return [
+            clgpu_delegate.PrecisionPoint(value, 1e-6, 1.0 if "pairs=" in value else 2.0, 100)
+            for value in values
+        ]
+
+    monkeypatch.setattr(mixing._Search, "_whole", as_with_tensor_cores)
+    monkeypatch.setattr(mixing._Search, "_points", points)
+    plan = tune(model, samples, prefer="time", budget=0.5)
+    products = [n.index for n in clgpu_delegate.explain_model(model).nodes if n.op == "CONV_2D"]
+    assert plan.tf32_pairs == tuple(n for i, n in enumerate(products) if i != 2)
+    assert "pairs=" in plan.text
+    assert f"{len(plan.tf32_pairs)} with pairs of it" in " ".join(str(plan).split())
+    assert PrecisionPlan.from_dict(json.loads(json.dumps(plan.to_dict()))) == plan
+    data = plan.to_dict()
+    del data["tf32_pairs"]  # as earlier versions wrote it
+    assert PrecisionPlan.from_dict(data).tf32_pairs == ()
+
+
+def test_weights_become_half_where_that_costs_no_time(tmp_path, samples, monkeypatch):
+    path = tmp_path / "positive.tflite"
+    path.write_bytes(of_positive_numbers())
+    whole, loaded = mixing._Search._whole, mixing._Search._loaded
+
+    def as_on_a_cpu(self: Any, precision: str, numbers: Any) -> mixing._Whole:
+        """Which halves make slower."""
+        measured = whole(self, precision, numbers)
+        seconds = 1.0 if precision == "fp32" else 2.0
+        times = {n.index: seconds for n in measured.explanation.nodes}
+        return mixing._Whole(measured.error, measured.explanation, times)
+
+    def points(self: Any, values: Any) -> list[clgpu_delegate.PrecisionPoint]:
+        made = []
+        for value in values:
+            with loaded(self, value, self._held_back) as m:
+                peak = m.explanation.peak_bytes
+                made.append(clgpu_delegate.PrecisionPoint(value, m.error, 1.0, peak))
+        return made
+
+    monkeypatch.setattr(mixing._Search, "_whole", as_on_a_cpu)
+    monkeypatch.setattr(mixing._Search, "_holds_as_halves", lambda *_: False)
+    monkeypatch.setattr(mixing._Search, "_points", points)
+    fp16 = worst(str(path), samples, precision="fp16", cache="off")
+    plan = tune(str(path), samples, prefer="time", max_error=0.9 * fp16)
+    assert len(plan.half) > 1
+    weights = {n.input_ids[1] for n in clgpu_delegate.explain_model(str(path)).nodes[:3]}
+    assert set(plan.half) <= weights
+    measured = {point.name: point for point in plan.points}
+    assert measured["mixed"].bytes < measured["fp32"].bytes
+    assert measured["mixed"].error <= plan.max_error
+
+
+def test_fewer_samples_leave_more_of_the_bound(samples):
+    def allowed(count: int) -> float:
+        subject = SimpleNamespace(samples=samples[:1].repeat(count, 0), max_error=1.0, seed=0)
+        return mixing._Search(subject, None, None)._allowed  # type: ignore[arg-type]
+
+    assert 0.4 < allowed(2) < allowed(3) < allowed(6) < allowed(300) < 0.85
 
 
 def test_nodes_beside_a_group_count_with_it():

@@ -22,6 +22,7 @@ OTHER_MEANINGS = {
     ("ir/read_text.cpp", "quantized"): "a fact of a tensor",
     ("ir/read_text.cpp", "table"): "a fact of an ir::Tail",
     ("ir/write_text.cpp", "table"): "the same",
+    ("passes/precision_plan.cpp", "pairs"): "a list of a plan of precisions",
     ("plan/roads.cpp", "copy"): "a plan::Road",
     ("python/bind_ir.cpp", "copy"): "a passes::Concats",
     ("python/bind_ir.cpp", "dequantize"): "a passes::DynamicRange",

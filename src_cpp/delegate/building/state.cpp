@@ -35,6 +35,15 @@ Report State::report() const {
     }
   }
   engines.tell_failing(report);
+  const bool rounds_borders = target.options.half_io && report.mixed && report.mixed->plan;
+  for (std::size_t i = 0; rounds_borders && i < report.partitions.size(); ++i) {
+    const auto& found = report.partitions[i].verification;
+    if (!found || found->level == Level::kAsAsked) continue;
+    report.notes.push_back(
+        "partition " + std::to_string(i) + " does not follow the plan: option 'half_io' rounds " +
+        "inputs and outputs beside it, and verification found too large an error; tune with " +
+        "half_io, or load without it");
+  }
   for (std::size_t i = 0; i < report.partitions.size(); ++i) {
     if (const std::string& why = report.partitions[i].on_cpu; !why.empty())
       report.notes.push_back("partition " + std::to_string(i) +

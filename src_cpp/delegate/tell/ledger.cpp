@@ -81,7 +81,10 @@ const char* precision_of(const ir::Graph& graph, const plan::Choice& choice) {
   if (type == DType::kF16) return "fp16";
   if (type == DType::kBF16) return "bf16";
   if (type != DType::kF32) return name_of(type);
-  return choice.tensor_cores && ir::allows_tf32(graph, node) ? "tf32" : "fp32";
+  if (!choice.tensor_cores) return "fp32";
+  return ir::allows_tf32(graph, node)         ? "tf32"
+         : ir::allows_tf32_pairs(graph, node) ? "tf32_pairs"
+                                              : "fp32";
 }
 
 // `reason`: the one known before anything was built.

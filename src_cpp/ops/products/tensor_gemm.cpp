@@ -138,7 +138,7 @@ class Maker {
              name_of(weights.storage);
     }
     if (std::string problem = bfloat_problem(node_, p_.weights); !problem.empty()) return problem;
-    if (storage_ == DType::kF32 && !node_.allows_tf32())
+    if (storage_ == DType::kF32 && !node_.allows_tf32() && !node_.allows_tf32_pairs())
       return "precision fp32 does not let factors be rounded";
     if (copy_bytes() == 0) {
       return "rows of " + std::to_string(p_.group_in) + " " + name_of(storage_) +
@@ -150,6 +150,12 @@ class Maker {
         return "weights in float may not fit the half that the image is stored as";
     }
     return {};
+  }
+
+  /// Weights of 16 bits are TF32 numbers as they are.
+  Mma operands(bool of_four) const {
+    if (storage_ != DType::kF32 || !node_.allows_tf32_pairs()) return mma_of(storage_, of_four);
+    return node_.input(p_.weights).storage == DType::kF32 ? Mma::kTf32Pairs : Mma::kTf32PairOfImage;
   }
 
   /// Whether a lane's neighbouring results can be stored together.
@@ -199,7 +205,9 @@ class Maker {
     const std::int64_t pieces = packed * element() / 16;  // a work-item writes 16 bytes
     kernel::Launch pack =
         tile.wgmma ? kernel::Launch("tensor_gemm/pack_rows_nvidia.cl", "tensor_gemm_pack_rows")
-                   : kernel::Launch("tensor_gemm/pack_nvidia.cl", "tensor_gemm_pack");
+        : operands(false) == Mma::kTf32Pairs
+            ? kernel::Launch("tensor_gemm/pack_exact_nvidia.cl", "tensor_gemm_pack_exact")
+            : kernel::Launch("tensor_gemm/pack_nvidia.cl", "tensor_gemm_pack");
     pack.macro("TN", tile.tn);
     if (tile.wgmma) {
       pack.macro("STEP_BYTES", tile.step_bytes);
@@ -220,7 +228,7 @@ class Maker {
     launch.macro("STEP_BYTES", tile.step_bytes).macro("STAGES", tile.stages);
     launch.macro("COPY", copy_bytes()).macro("SPLIT", splits > 1 ? 1 : 0);
     launch.macro("WIDE", is_wide() ? 1 : 0);
-    launch.macro("MMA_TYPE", static_cast<int>(mma_of(storage_, tile.wgmma)));
+    launch.macro("MMA_TYPE", static_cast<int>(operands(tile.wgmma)));
     if (tile.wgmma) {
       launch.build_flags = kSm90aFlag;
       launch.is_alone = true;  // its local memory is at a multiple of 1024

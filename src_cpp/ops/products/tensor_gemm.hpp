@@ -41,7 +41,15 @@ struct TensorGemm {
 };
 
 /// Operands of tensor cores; the numbers are the macro MMA_TYPE of kernels/common/mma.cl.
-enum class Mma : int { kHalf = 0, kTf32 = 1, kInt8 = 2, kHalfOfFour = 3, kInt8OfFour = 4 };
+enum class Mma : int {
+  kHalf = 0,
+  kTf32 = 1,
+  kInt8 = 2,
+  kHalfOfFour = 3,
+  kInt8OfFour = 4,
+  kTf32PairOfImage = 5,  ///< the image's floats are sums of two TF32 numbers
+  kTf32Pairs = 6,        ///< and the weights
+};
 
 /// Those for a tensor stored as `storage`: int8 for integers of 8 bits, half or TF32 for floats.
 /// `of_four`: four warps multiply together, which is there for half and int8.
