@@ -316,7 +316,7 @@ kernel::Candidate gemm(const NodeContext& node, const Products& size, const Gemm
 }
 
 /// Rows for which tensor cores gain more than it costs to widen weights of int8 to half.
-constexpr std::int64_t kWidenedRows = 32;
+constexpr std::int64_t kWidenedRows = 128;
 
 TensorGemm tensor_product(const NodeContext& node, const Products& size) {
   TensorGemm product = TensorGemm::matmul(size);
