@@ -91,7 +91,7 @@ def test_same_capture_has_the_same_bytes(wrong, tmp_path):
 
 def test_wrong_fusion_is_found_as_the_nodes_that_fuse(tmp_path, runtime):
     path = tmp_path / "fusion.clgpu.zip"
-    with cases.broken("common/epilogue.cl", "(v) + (r))", "(v) - (r))"):
+    with cases.broken("common/epilogue.cl", "(v) + (r), c", "(v) - (r), c"):
         result = capture(cases.network(), path, runtime=runtime)
     assert result.outcome.kind == "wrong"
     assert ops(path) == ["CONV_2D", "ADD"]

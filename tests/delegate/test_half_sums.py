@@ -416,6 +416,4 @@ def test_plan_of_precisions_names_nodes_with_half_sums(halves, rng):
     assert sums(plan, "half") == ["float", "half", "half"]
     _, explanation = run(model, [x], halves, precision=f"{plan},sums=1", sums="float", **options)
     assert explanation.mixed.half_sums == (1,)
-    assert "1 nodes with half sums" in " ".join(str(explanation).split()).replace(
-        "0 nodes with tf32, 1 with", "1 nodes with"
-    )
+    assert ", 1 with half sums," in " ".join(str(explanation).split())
