@@ -91,7 +91,7 @@ void Addresses::set(const cl::KernelHandle& kernel, int argument, cl::cl_mem buf
     cl::check(context_.api().clSetKernelArg(kernel.get(), index, sizeof address, &address),
               "clSetKernelArg", what);
   } else {
-    const auto* const pointer = reinterpret_cast<const void*>(address);
+    const auto* const pointer = reinterpret_cast<const void*>(static_cast<std::uintptr_t>(address));
     cl::check(set_pointer_(kernel.get(), index, pointer), "clSetKernelArgSVMPointer", what);
   }
   ++all_set;
