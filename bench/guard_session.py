@@ -16,7 +16,7 @@ from bench.process import Process, WorkerError, WorkerLostError
 
 _SLOW_S = 0.25  # longer inferences are timed in only three rounds
 _SLOW_ROUNDS = 3
-_PREPARING, _LOADING = 0.7, 0.8  # shares of the time after which no further work is started
+_PREPARING = 0.7  # share of the time after which no further item is prepared
 _LEAST_WAIT_S = 30.0  # for an answer, even after the time limit
 _MEMORY = 0.6  # share of the device's memory for loaded items
 
@@ -156,6 +156,7 @@ class Session:
     def _load(self) -> None:
         """Prepare all items side by side, then load them one at a time.
 
+        Each is timed once right behind: a run that the limit ends early tells of those it loaded.
         While it loads, the delegate times kernels against each other, chains among them: other
         processes must not use the device.
         """
@@ -173,10 +174,12 @@ class Session:
             for build in self._builds:
                 if self._results[build.name][item.name].error:
                     continue
-                if self._elapsed() > _LOADING * self._limit_s:
+                if self._elapsed() > self._limit_s:
                     self._fail(build.name, item, f"not loaded {TOO_LATE}")
                     continue
                 self._guarded(build, item, self._hold)
+            if item.name not in self._brief:
+                self._time_in_all(item, 0)
         self._say(f"{self._elapsed():.0f} s: all items are loaded")
 
     def _prepare(self, tasks: _Tasks) -> None:
@@ -235,19 +238,22 @@ class Session:
             for item in self._items:
                 if number and self._elapsed() > self._limit_s:
                     return done
-                builds = self._builds if number % 2 == 0 else self._builds[::-1]
-                for build in builds:
-                    result = self._results[build.name][item.name]
-                    slow = any(seconds > _SLOW_S for seconds, _ in result.samples.values())
-                    if result.error or (slow and len(result.samples) >= _SLOW_ROUNDS):
-                        continue
-                    self._guarded(build, item, self._time(number))
+                self._time_in_all(item, number)
             done += 1
             took = time.monotonic() - began
             self._say(f"{self._elapsed():.0f} s: round {done} took {took:.1f} s")
             if self._elapsed() + took > self._limit_s:
                 break
         return done
+
+    def _time_in_all(self, item: Item, number: int) -> None:
+        """Time an item in each build, where this round has not; their order changes by rounds."""
+        for build in self._builds if number % 2 == 0 else self._builds[::-1]:
+            result = self._results[build.name][item.name]
+            slow = any(seconds > _SLOW_S for seconds, _ in result.samples.values())
+            enough = slow and len(result.samples) >= _SLOW_ROUNDS
+            if not result.error and not enough and number not in result.samples:
+                self._guarded(build, item, self._time(number))
 
     def _time(self, number: int) -> Callable[[Build, Item], None]:
         def time_it(build: Build, item: Item) -> None:

@@ -398,6 +398,27 @@ def test_time_limit_ends_a_run_early(first, tmp_path):
     assert late.error == "not loaded within the time limit"
 
 
+def test_items_that_were_loaded_in_time_are_timed(first, tmp_path, monkeypatch):
+    ask, asked = Worker.ask, []
+
+    def slow(self: Worker, do: str, timeout: float, **request: Any) -> dict[str, Any]:
+        asked.append((do, request.get("name") or request.get("item", {}).get("name")))
+        answer = ask(self, do, timeout, **request)
+        if do == "time":
+            monkeypatch.setattr(one, "_limit_s", 0.0)
+        return answer
+
+    monkeypatch.setattr(Worker, "ask", slow)
+    items = [Item(name, "network lenet5 1", {"precision": "fp32"}) for name in ("first", "late")]
+    one = session(tmp_path, first, items, limit_s=600, rounds=9)
+    results = one.run().results["this"]
+    assert list(results["first"].samples) == [0]
+    assert results["late"].error == "not loaded within the time limit"
+    assert [what for what in asked if what[0] in ("hold", "time")] == [
+        ("hold", "first"), ("time", "first"),
+    ]  # fmt: skip
+
+
 # ---------------------------------------------------------------------- plans
 
 
