@@ -1,5 +1,6 @@
 #include "runtime/run/addresses.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <string>
 
@@ -81,12 +82,17 @@ void Addresses::learn(const std::vector<cl::cl_mem>& buffers) {
   for (std::size_t i = 0; i < buffers.size(); ++i) known_[buffers[i]] = addresses[i];
 }
 
-void Addresses::set(const cl::KernelHandle& kernel, int argument, cl::cl_mem buffer,
-                    const std::string& what) const {
+void Addresses::set(const cl::KernelHandle& kernel, const std::vector<int>& arguments,
+                    std::size_t argument, cl::cl_mem buffer, const std::string& what) const {
+  const auto index = static_cast<cl::cl_uint>(argument);
+  if (!std::binary_search(arguments.begin(), arguments.end(), static_cast<int>(argument))) {
+    cl::check(context_.api().clSetKernelArg(kernel.get(), index, sizeof buffer, &buffer),
+              "clSetKernelArg", what);
+    return;
+  }
   const auto found = known_.find(buffer);
   CLGPU_CHECK(found != known_.end());
   const cl::cl_ulong address = found->second;
-  const auto index = static_cast<cl::cl_uint>(argument);
   if (way_ == Way::kIntegers) {
     cl::check(context_.api().clSetKernelArg(kernel.get(), index, sizeof address, &address),
               "clSetKernelArg", what);
@@ -117,7 +123,7 @@ bool Addresses::reads_back(store::Store& store) {
             "clEnqueueWriteBuffer", kFile);
   learn({from.get()});
   if (known_[from.get()] == 0) return false;
-  set(read, 0, from.get(), kFile);
+  set(read, arguments, 0, from.get(), kFile);
   cl::check(api.clSetKernelArg(read.get(), 1, sizeof to, &to), "clSetKernelArg", kFile);
   const std::size_t one = 1;
   cl::check(api.clEnqueueNDRangeKernel(queue_.get(), read.get(), 1, nullptr, &one, &one, 0, nullptr,

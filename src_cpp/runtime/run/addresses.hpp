@@ -44,10 +44,11 @@ class Addresses {
   /// object of one that was released. Throws cl::OpenCLError.
   void learn(const std::vector<cl::cl_mem>& buffers);
 
-  /// Sets an argument to the address of a buffer that was learnt. Throws cl::OpenCLError; `what`
-  /// is for its message.
-  void set(const cl::KernelHandle& kernel, int argument, cl::cl_mem buffer,
-           const std::string& what) const;
+  /// Sets an argument of a kernel that create_kernel() has made with these `arguments`: to the
+  /// address of a buffer, which was learnt, or to the buffer. Throws cl::OpenCLError; `what` is for
+  /// its message.
+  void set(const cl::KernelHandle& kernel, const std::vector<int>& arguments, std::size_t argument,
+           cl::cl_mem buffer, const std::string& what) const;
 
  private:
   enum class Way {

@@ -38,8 +38,7 @@ void Bundles::build(store::Store& store, cl::Context::Programs& programs) {
 
 void Bundles::set_buffers(const std::function<cl::cl_mem(int buffer)>& memory) {
   for (const Bound& bound : bundles_)
-    runtime::set_buffers(context_, addresses_, bound.kernel, plan_, bound.bundle.buffers, memory,
-                         "a bundle");
+    runtime::set_buffers(addresses_, bound.kernel, plan_, bound.bundle.buffers, memory, "a bundle");
 }
 
 void Bundles::try_all(store::Store& store, const cl::QueueHandle& queue) const {

@@ -100,8 +100,7 @@ void Chains::build(store::Store& store, cl::Context::Programs& programs) {
 
 void Chains::set_buffers(const std::function<cl::cl_mem(int buffer)>& memory) {
   for (const Bound& bound : chains_)
-    runtime::set_buffers(context_, addresses_, bound.kernel, plan_, bound.chain.buffers, memory,
-                         "a chain");
+    runtime::set_buffers(addresses_, bound.kernel, plan_, bound.chain.buffers, memory, "a chain");
 }
 
 std::size_t Chains::next(std::size_t step) const {

@@ -143,6 +143,8 @@ void Executor::make_all(bool warm_up, std::shared_ptr<Pool> pool, bool record,
                         const std::optional<Chaining>& chaining, bool bundles, Listing listing) {
   if (!plan_.moves.empty())
     mover_ = std::make_unique<Mover>(*context_, plan_, record, [this](int b) { return memory(b); });
+  // With the option chain=off, launches are as the plan has them.
+  addresses_ = std::make_unique<Addresses>(*context_, *store_, bundles);
   run_load_steps();
   allocate_rest();
   offer_shared();
@@ -153,8 +155,6 @@ void Executor::make_all(bool warm_up, std::shared_ptr<Pool> pool, bool record,
   const auto turn = take_turn();
   stale_ = false;  // bind() sets the objects of each kernel
   if (plan_.poison) poison_arena();
-  // With the option chain=off, launches are as the plan has them.
-  addresses_ = std::make_unique<Addresses>(*context_, *store_, bundles);
   learn_addresses();
   launches_.reserve(plan_.run.size());
   for (plan::Step& step : plan_.run)
@@ -353,14 +353,9 @@ Executor::BoundLaunch Executor::try_bind(plan::Step& step, const std::vector<int
   kernel::check_macros(launch.file, options);
   std::optional<cl::FirstLaunch> first_launch;
   BoundLaunch bound{{}, &step, addresses};
-  const cl::ProgramSource program{launch.file, source, options};
-  if (addresses_ == nullptr) {
-    bound.kernel = context_->create_kernel(program, launch.entry, variant(launch), *store_,
-                                           &programs_, &first_launch);
-  } else {
-    bound.kernel = addresses_->create_kernel(program, launch.entry, variant(launch), *store_,
-                                             programs_, &first_launch, bound.addresses);
-  }
+  bound.kernel =
+      addresses_->create_kernel({launch.file, source, options}, launch.entry, variant(launch),
+                                *store_, programs_, &first_launch, bound.addresses);
   if (first_launch) first_launches_.emplace(&step, std::move(*first_launch));
   fit_group(step, context_->max_work_group_size(bound.kernel));
   set_buffers(bound);
@@ -393,15 +388,8 @@ void Executor::set_buffers(const BoundLaunch& bound) {
     cl::cl_mem object = memory(buffer);
     if (object == nullptr) continue;  // the runtime's memory, which is not known yet
     const std::string which = "'" + plan_.buffers[uz(buffer)].name + "' of " + launch.entry;
-    const auto number = static_cast<int>(i);
-    if (std::binary_search(bound.addresses.begin(), bound.addresses.end(), number)) {
-      addresses_->set(bound.kernel, number, object, which);
-      continue;
-    }
     if (operand->image) object = image(buffer, *operand->image);
-    cl::check(context_->api().clSetKernelArg(bound.kernel.get(), static_cast<cl::cl_uint>(i),
-                                             sizeof object, &object),
-              "clSetKernelArg", which);
+    addresses_->set(bound.kernel, bound.addresses, i, object, which);
   }
 }
 

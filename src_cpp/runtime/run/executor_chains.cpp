@@ -124,7 +124,8 @@ void Executor::make_bundles(bool may_run) {
 void Executor::make_chains(const Chaining& chaining, bool may_run) {
   if (mover_ != nullptr) return take_chains({0, 0, "tensors move between device and host"});
   if (!runners_.empty()) return take_chains({0, 0, "the host decides what a node runs"});
-  auto chains = std::make_unique<Chains>(*context_, *addresses_, plan_, local_bytes(), chaining.limits);
+  auto chains =
+      std::make_unique<Chains>(*context_, *addresses_, plan_, local_bytes(), chaining.limits);
   if (chains->empty()) return take_chains({0, 0, "no two launches in a row can be its stages"});
   chains_key_ = chains->key();
   const std::string stored = store_->get(store::kTuning, chains_key_).value_or("");

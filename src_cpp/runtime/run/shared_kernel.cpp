@@ -1,6 +1,5 @@
 #include "runtime/run/shared_kernel.hpp"
 
-#include <algorithm>
 #include <utility>
 
 #include "base/index.hpp"
@@ -22,21 +21,14 @@ SharedKernel create_shared_kernel(const Addresses& addresses, cl::ProgramSource 
   return made;
 }
 
-void set_buffers(const cl::Context& context, const Addresses& addresses, const SharedKernel& kernel,
-                 const plan::Plan& plan, const std::vector<int>& buffers,
+void set_buffers(const Addresses& addresses, const SharedKernel& kernel, const plan::Plan& plan,
+                 const std::vector<int>& buffers,
                  const std::function<cl::cl_mem(int buffer)>& memory, const std::string& what) {
   for (std::size_t i = 0; i < buffers.size(); ++i) {
     const cl::cl_mem object = memory(buffers[i]);
     if (object == nullptr) continue;
     const std::string which = "'" + plan.buffers[uz(buffers[i])].name + "' of " + what;
-    const auto number = static_cast<int>(i);
-    if (std::binary_search(kernel.addresses.begin(), kernel.addresses.end(), number)) {
-      addresses.set(kernel.handle, number, object, which);
-      continue;
-    }
-    cl::check(context.api().clSetKernelArg(kernel.handle.get(), static_cast<cl::cl_uint>(i),
-                                           sizeof object, &object),
-              "clSetKernelArg", which);
+    addresses.set(kernel.handle, kernel.addresses, i, object, which);
   }
 }
 

@@ -27,8 +27,8 @@ SharedKernel create_shared_kernel(const Addresses& addresses, cl::ProgramSource 
 
 /// Sets the arguments that are buffers of the plan: those whose `memory` is not null. `what` is for
 /// messages: "a chain". Throws cl::OpenCLError.
-void set_buffers(const cl::Context& context, const Addresses& addresses, const SharedKernel& kernel,
-                 const plan::Plan& plan, const std::vector<int>& buffers,
+void set_buffers(const Addresses& addresses, const SharedKernel& kernel, const plan::Plan& plan,
+                 const std::vector<int>& buffers,
                  const std::function<cl::cl_mem(int buffer)>& memory, const std::string& what);
 
 /// Throws Error if a kernel of `what` allows no work-groups of `items` work-items.
