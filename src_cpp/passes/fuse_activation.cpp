@@ -1,5 +1,6 @@
 #include "base/index.hpp"
 #include "ops/families/unary.hpp"
+#include "passes/only_reader.hpp"
 #include "passes/pass.hpp"
 
 namespace clgpu::passes {
@@ -31,8 +32,7 @@ class Fuser {
   std::string problem_of(const ir::Node& node) const {
     const int result = node.outputs[0];
     if (!node.epilogue.empty()) return "the node before it has an activation already";
-    if (is_output_[uz(result)]) return "its input is a result of the partition";
-    if (readers_[uz(result)].size() != 1) return "other nodes read its input";
+    if (std::string why = problem_of_use(result, readers_, is_output_); !why.empty()) return why;
     if (graph_.tensor(result).dtype != DType::kF32) return "its input is not float32";
     return {};
   }

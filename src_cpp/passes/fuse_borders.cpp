@@ -9,6 +9,7 @@
 #include "ops/families/quantize.hpp"
 #include "ops/family.hpp"
 #include "ops/shared/conversions.hpp"
+#include "passes/only_reader.hpp"
 #include "passes/pass.hpp"
 
 namespace clgpu::passes {
@@ -62,8 +63,7 @@ class Fuser {
     const int id = node.inputs[0];
     const int writer = writers_[uz(id)];
     if (writer < 0) return "its input is one of the partition";
-    if (is_output_[uz(id)]) return "its input is a result of the partition";
-    if (readers_[uz(id)].size() != 1) return "other nodes read its input";
+    if (std::string why = problem_of_use(id, readers_, is_output_); !why.empty()) return why;
     const ir::Node& before = graph_.nodes[uz(writer)];
     if (before.predicate >= 0) return "a condition decides whether the node before it runs";
     if (before.kind->is_view ||

@@ -1,6 +1,7 @@
 #include "base/index.hpp"
 #include "ops/families/unary.hpp"
 #include "ops/quantized/lookup.hpp"
+#include "passes/only_reader.hpp"
 #include "passes/pass.hpp"
 
 namespace clgpu::passes {
@@ -34,8 +35,7 @@ void fuse_lookup(ir::Graph& graph) {
     const ir::Tensor& to = graph.tensor(graph.nodes[next].outputs[0]);
     const int index = graph.nodes[next].tflite_index;
     const std::string problem = [&]() -> std::string {
-      if (is_output[uz(result)]) return "its input is a result of the partition";
-      if (readers[uz(result)].size() != 1) return "other nodes read its input";
+      if (std::string why = problem_of_use(result, readers, is_output); !why.empty()) return why;
       if (node.tail != nullptr && !node.tail->table.empty())
         return "the node before it has a table already";
       if (size_of(to.dtype) != 1 || !to.is_quantized())

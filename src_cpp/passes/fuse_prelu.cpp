@@ -3,6 +3,7 @@
 #include "base/index.hpp"
 #include "ops/families/binary.hpp"
 #include "passes/float_constants.hpp"
+#include "passes/only_reader.hpp"
 #include "passes/pass.hpp"
 
 namespace clgpu::passes {
@@ -61,8 +62,7 @@ class Fuser {
       return "the node before it has no activation of its own";
     if (!node.epilogue.empty()) return "the node before it has an activation already";
     if (!prelu.epilogue.empty()) return "it has an activation of its own";
-    if (is_output_[uz(result)]) return "its input is a result of the partition";
-    if (readers_[uz(result)].size() != 1) return "other nodes read its input";
+    if (std::string why = problem_of_use(result, readers_, is_output_); !why.empty()) return why;
     if (values.dtype != DType::kF32) return "its input is not float32";
     if (node.predicate != prelu.predicate || node.predicate_element != prelu.predicate_element)
       return "it runs under another condition than the node before it";
