@@ -462,8 +462,8 @@ FAULTS = (
     ),
     # Passes.
     Fault(
-        "src_cpp/passes/fuse_activation.cpp",
-        'if (is_output_[uz(result)]) return "its input is a result of the partition";',
+        "src_cpp/passes/only_reader.hpp",
+        'if (is_output[uz(tensor)]) return "its input is a result of the partition";',
         "",
         "an output of the model is before its activation",
         ("tests/passes/test_fuse_activation.py",),
