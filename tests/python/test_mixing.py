@@ -16,6 +16,18 @@ import clgpu_delegate
 from clgpu_delegate import InputError, OptionError, PrecisionPlan
 from clgpu_delegate.cli import exits
 from clgpu_delegate.measure import mixing
+from clgpu_delegate.measure.mixing.changes import (
+    KINDS,
+    Change,
+    grouped,
+    halved,
+    names_of,
+    parts_of,
+    precision_change,
+    united,
+)
+from clgpu_delegate.measure.mixing.searching import _beside, _Search
+from clgpu_delegate.measure.mixing.trials import Trials, Whole
 from tests.model_maker import ModelMaker
 from tests.python.test_cli import clgpu, fails
 from tests.runtimes import make_interpreter, run_interpreter, run_reference
@@ -272,14 +284,14 @@ def test_sample_with_more_than_the_batch_of_the_model_is_told(tmp_path):
 
 def failing(monkeypatch: pytest.MonkeyPatch, fails: Any) -> None:
     """Loads of precisions for which ``fails`` is true fail as a device without memory does."""
-    loaded = mixing._Search._loaded
+    loaded = Trials.loaded
 
     def load(self: Any, precision: str, numbers: Any, **more: Any) -> Any:
         if fails(precision):
             raise clgpu_delegate.ClgpuError("out of memory")
         return loaded(self, precision, numbers, **more)
 
-    monkeypatch.setattr(mixing._Search, "_loaded", load)
+    monkeypatch.setattr(Trials, "loaded", load)
 
 
 def test_trial_that_fails_has_an_infinite_error(model, samples, monkeypatch):
@@ -325,13 +337,13 @@ def test_metric_is_not_called_with_infinite_outputs(tmp_path):
 def test_precision_whose_last_measurement_exceeds_the_bound_is_not_chosen(
     model, samples, monkeypatch
 ):
-    def points(_self: Any, values: Any) -> list[clgpu_delegate.PrecisionPoint]:
+    def points(_self: Any, values: Any, _numbers: Any) -> list[clgpu_delegate.PrecisionPoint]:
         return [
             clgpu_delegate.PrecisionPoint(value, 1e-6 if value == "fp32" else 2e-3, 1.0, 100 - i)
             for i, value in enumerate(values)
         ]
 
-    monkeypatch.setattr(mixing._Search, "_points", points)
+    monkeypatch.setattr(Trials, "points", points)
     plan = tune(model, samples)
     assert (plan.half, plan.int8, plan.error) == ((), (), 1e-6)
 
@@ -342,22 +354,22 @@ def test_half_sums_are_taken_where_they_save_time(model, samples, monkeypatch, p
     if not devices:
         pytest.skip("no device has half arithmetic")
     own: dict[str, Any] = {"device": devices[0], "engines": {"conv2d": "quads|auto"}}
-    whole = mixing._Search._whole
+    whole = Trials.whole
 
-    def as_on_a_phone(self: Any, precision: str, numbers: Any) -> mixing._Whole:
+    def as_on_a_phone(self: Any, precision: str, numbers: Any) -> Whole:
         measured = whole(self, precision, numbers)
         nodes = [node for node in measured.explanation.nodes if node.family]
         times = {n.index: 1 / (1 + (n.precision == "fp16") + n.adds_halves) for n in nodes}
-        return mixing._Whole(measured.error, measured.explanation, times)
+        return Whole(measured.error, measured.explanation, times)
 
-    def points(_self: Any, values: Any) -> list[clgpu_delegate.PrecisionPoint]:
+    def points(_self: Any, values: Any, _numbers: Any) -> list[clgpu_delegate.PrecisionPoint]:
         return [
             clgpu_delegate.PrecisionPoint(value, 1e-6, 3.0 - i, 100 - i)
             for i, value in enumerate(values)
         ]
 
-    monkeypatch.setattr(mixing._Search, "_whole", as_on_a_phone)
-    monkeypatch.setattr(mixing._Search, "_points", points)
+    monkeypatch.setattr(Trials, "whole", as_on_a_phone)
+    monkeypatch.setattr(Trials, "points", points)
     plan = tune(model, samples, prefer=prefer, max_error=0.5, sums="half", **own)
     if prefer == "memory":
         assert plan.half_sums == ()
@@ -378,26 +390,26 @@ def test_half_sums_are_taken_where_they_save_time(model, samples, monkeypatch, p
 
 def as_if_integers_were_fast(monkeypatch: pytest.MonkeyPatch, border: float = 0.0) -> None:
     """A node takes 1 s, or a tenth with int8 and ``border`` for each conversion."""
-    whole = mixing._Search._whole
+    whole = Trials.whole
 
-    def times(self: Any, precision: str, numbers: Any) -> mixing._Whole:
+    def times(self: Any, precision: str, numbers: Any) -> Whole:
         measured = whole(self, precision, numbers)
         found = {node.index: 1.0 for node in measured.explanation.nodes if node.family}
         for step in measured.explanation.steps:
             if (step.pass_name, step.outcome) == ("quantize_activations", "applied"):
                 found[step.node] = 0.1 + border * step.detail.count("converted")
-        return mixing._Whole(measured.error, measured.explanation, found)
+        return Whole(measured.error, measured.explanation, found)
 
-    def points(self: Any, values: Any) -> list[clgpu_delegate.PrecisionPoint]:
+    def points(self: Any, values: Any, numbers: Any) -> list[clgpu_delegate.PrecisionPoint]:
         made = []
         for value in values:
-            with self._loaded(value, self._held_back) as measured:
+            with self.loaded(value, numbers) as measured:
                 seconds = 1.0 if "integers=" in value else 2.0
                 made.append(clgpu_delegate.PrecisionPoint(value, measured.error, seconds, 100))
         return made
 
-    monkeypatch.setattr(mixing._Search, "_whole", times)
-    monkeypatch.setattr(mixing._Search, "_points", points)
+    monkeypatch.setattr(Trials, "whole", times)
+    monkeypatch.setattr(Trials, "points", points)
 
 
 def test_nodes_compute_with_int8_where_that_saves_time(tmp_path, samples, monkeypatch):
@@ -458,9 +470,9 @@ def test_plan_that_may_be_all_of_fp16_has_its_rounded_factors():
     """An input of a model stays float, so its products are of TF32 numbers."""
     node = SimpleNamespace(index=3, op="CONV_2D", precision="tf32")
     other = SimpleNamespace(index=4, op="CONV_2D", precision="fp16")
-    halves = mixing._Whole(0.0, SimpleNamespace(nodes=[node, other]), {3: 1e-3})  # type: ignore[arg-type]
-    floats = mixing._Whole(0.0, SimpleNamespace(nodes=[]), {3: 3e-3})  # type: ignore[arg-type]
-    search = mixing._Search.__new__(mixing._Search)
+    halves = Whole(0.0, SimpleNamespace(nodes=[node, other]), {3: 1e-3})  # type: ignore[arg-type]
+    floats = Whole(0.0, SimpleNamespace(nodes=[]), {3: 3e-3})  # type: ignore[arg-type]
+    search = _Search.__new__(_Search)
     changes = search._whole_base([], floats, halves)
     assert [(c.kind, set(c.ids), c.error) for c in changes] == [("factors", {3}, 0.0)]
 
@@ -482,45 +494,45 @@ def test_relative_l2_is_that_of_the_worst_output():
 
 
 def test_neighbours_of_one_kind_are_grouped_and_halved_again():
-    def change(kind: str, number: int) -> mixing.Change:
-        return mixing.Change(kind, frozenset({number}), f"OP{number}", gain=1.0, bytes=10)
+    def change(kind: str, number: int) -> Change:
+        return Change(kind, frozenset({number}), f"OP{number}", gain=1.0, bytes=10)
 
-    changes = [change(mixing.KINDS[i % 4], i) for i in range(40)]
-    groups = mixing.grouped(changes, 8)
+    changes = [change(KINDS[i % 4], i) for i in range(40)]
+    groups = grouped(changes, 8)
     assert [len(group.parts) for group in groups] == [5] * 8
     assert {part for group in groups for part in group.parts} == set(changes)
     for group in groups:
         assert {part.kind for part in group.parts} == {group.kind}
         assert (group.gain, group.bytes) == (5.0, 50)
-        first, last = mixing.halved(group)
+        first, last = halved(group)
         assert (first.parts, last.parts) == (group.parts[:2], group.parts[2:])
-        (single,) = mixing.halved(mixing.halved(first)[0])
+        (single,) = halved(halved(first)[0])
         assert single == group.parts[0]
-    assert mixing.grouped(changes, 40) == changes
+    assert grouped(changes, 40) == changes
 
 
 def test_neighbouring_nodes_are_grouped_with_all_of_their_changes():
     """And a group is divided by nodes, without what the plan has already."""
     changes = [
-        mixing.Change(kind, frozenset({10 * i + node}), f"OP{node}", gain=1.0, bytes=1, node=node)
+        Change(kind, frozenset({10 * i + node}), f"OP{node}", gain=1.0, bytes=1, node=node)
         for i, kind in enumerate(("weights", "results"))
         for node in range(8)
     ]
-    groups = mixing.grouped(changes, 4, together=True)
+    groups = grouped(changes, 4, together=True)
     assert [{part.node for part in group.parts} for group in groups] == [
         {0, 1}, {2, 3}, {4, 5}, {6, 7}
     ]  # fmt: skip
     assert {group.kind for group in groups} == {"several"}
-    ids = mixing._united(groups[:1])
+    ids = united(groups[:1])
     assert ids.half == {0, 1, 10, 11}
     measured = dataclasses.replace(groups[0], error=2e-3)
-    first, last = mixing.halved(measured)
+    first, last = halved(measured)
     assert ({part.node for part in first.parts}, {part.node for part in last.parts}) == ({0}, {1})
     assert first.error == pytest.approx(2e-3 / math.sqrt(2)), "errors add up as their squares do"
-    taken = mixing._names(first.parts)
-    (left,) = mixing._parts_of([measured], lambda part: part.name not in taken)
+    taken = names_of(first.parts)
+    (left,) = parts_of([measured], lambda part: part.name not in taken)
     assert left.parts == last.parts
-    told = mixing._told(measured, mixing._united([first]))
+    told = precision_change(measured, united([first]))
     assert (told.tensors, told.nodes, told.taken) == ((0, 1, 10, 11), (), 2)
 
 
@@ -697,22 +709,22 @@ def test_inputs_and_outputs_as_half_count(tmp_path, samples):
 
 
 def test_all_factors_are_tried_first_and_weights_as_half_beside_them(model, samples, monkeypatch):
-    factors = [mixing.Change("factors", frozenset((n,)), "CONV_2D", 1e-3, 0) for n in (0, 2)]
-    monkeypatch.setattr(mixing._Search, "_rounded", lambda *_: factors)
+    factors = [Change("factors", frozenset((n,)), "CONV_2D", 1e-3, 0) for n in (0, 2)]
+    monkeypatch.setattr(_Search, "_rounded", lambda *_: factors)
     tried = []
-    holds = mixing._Search._holds
+    holds = _Search._holds
 
     def listed(self, changes):
         tried.append([change.kind for change in changes])
         return holds(self, changes)
 
-    monkeypatch.setattr(mixing._Search, "_holds", listed)
-    halves = mixing._Search._halves
+    monkeypatch.setattr(_Search, "_holds", listed)
+    halves = _Search._halves
 
     def gaining(self, *arguments):
         return [dataclasses.replace(c, gain=1e-3) for c in halves(self, *arguments)]
 
-    monkeypatch.setattr(mixing._Search, "_halves", gaining)
+    monkeypatch.setattr(_Search, "_halves", gaining)
     plan = tune(model, samples, prefer="time")
     assert tried[0] == ["factors", "factors"]
     assert tried[1] == ["factors", "factors", *["weights"] * 4]
@@ -723,9 +735,9 @@ def test_products_of_pairs_are_what_a_search_begins_with_where_they_are_faster(
     model, samples, monkeypatch
 ):
     """As on a device with TF32 products, on which the third of the convolutions gains nothing."""
-    whole = mixing._Search._whole
+    whole = Trials.whole
 
-    def as_with_tensor_cores(self: Any, precision: str, numbers: Any) -> mixing._Whole:
+    def as_with_tensor_cores(self: Any, precision: str, numbers: Any) -> Whole:
         measured = whole(self, precision, numbers)
         nodes = [n for n in measured.explanation.nodes if n.op == "CONV_2D"]
         times = {n.index: 1.0 for n in measured.explanation.nodes}
@@ -736,17 +748,17 @@ def test_products_of_pairs_are_what_a_search_begins_with_where_they_are_faster(
                 dataclasses.replace(n, precision="tf32") if n.op == "CONV_2D" else n
                 for n in measured.explanation.nodes
             ]
-            return mixing._Whole(1.0, SimpleNamespace(nodes=nodes), times)  # type: ignore[arg-type]
-        return mixing._Whole(measured.error, measured.explanation, times)
+            return Whole(1.0, SimpleNamespace(nodes=nodes), times)  # type: ignore[arg-type]
+        return Whole(measured.error, measured.explanation, times)
 
-    def points(_self: Any, values: Any) -> list[clgpu_delegate.PrecisionPoint]:
+    def points(_self: Any, values: Any, _numbers: Any) -> list[clgpu_delegate.PrecisionPoint]:
         return [
             clgpu_delegate.PrecisionPoint(value, 1e-6, 1.0 if "pairs=" in value else 2.0, 100)
             for value in values
         ]
 
-    monkeypatch.setattr(mixing._Search, "_whole", as_with_tensor_cores)
-    monkeypatch.setattr(mixing._Search, "_points", points)
+    monkeypatch.setattr(Trials, "whole", as_with_tensor_cores)
+    monkeypatch.setattr(Trials, "points", points)
     plan = tune(model, samples, prefer="time", budget=0.5)
     products = [n.index for n in clgpu_delegate.explain_model(model).nodes if n.op == "CONV_2D"]
     assert plan.tf32_pairs == tuple(n for i, n in enumerate(products) if i != 2)
@@ -761,26 +773,26 @@ def test_products_of_pairs_are_what_a_search_begins_with_where_they_are_faster(
 def test_weights_become_half_where_that_costs_no_time(tmp_path, samples, monkeypatch):
     path = tmp_path / "positive.tflite"
     path.write_bytes(of_positive_numbers())
-    whole, loaded = mixing._Search._whole, mixing._Search._loaded
+    whole, loaded = Trials.whole, Trials.loaded
 
-    def as_on_a_cpu(self: Any, precision: str, numbers: Any) -> mixing._Whole:
+    def as_on_a_cpu(self: Any, precision: str, numbers: Any) -> Whole:
         """Which halves make slower."""
         measured = whole(self, precision, numbers)
         seconds = 1.0 if precision == "fp32" else 2.0
         times = {n.index: seconds for n in measured.explanation.nodes}
-        return mixing._Whole(measured.error, measured.explanation, times)
+        return Whole(measured.error, measured.explanation, times)
 
-    def points(self: Any, values: Any) -> list[clgpu_delegate.PrecisionPoint]:
+    def points(self: Any, values: Any, numbers: Any) -> list[clgpu_delegate.PrecisionPoint]:
         made = []
         for value in values:
-            with loaded(self, value, self._held_back) as m:
+            with loaded(self, value, numbers) as m:
                 peak = m.explanation.peak_bytes
                 made.append(clgpu_delegate.PrecisionPoint(value, m.error, 1.0, peak))
         return made
 
-    monkeypatch.setattr(mixing._Search, "_whole", as_on_a_cpu)
-    monkeypatch.setattr(mixing._Search, "_holds_as_halves", lambda *_: False)
-    monkeypatch.setattr(mixing._Search, "_points", points)
+    monkeypatch.setattr(Trials, "whole", as_on_a_cpu)
+    monkeypatch.setattr(_Search, "_holds_as_halves", lambda *_: False)
+    monkeypatch.setattr(Trials, "points", points)
     fp16 = worst(str(path), samples, precision="fp16", cache="off")
     plan = tune(str(path), samples, prefer="time", max_error=0.9 * fp16)
     assert len(plan.half) > 1
@@ -794,7 +806,7 @@ def test_weights_become_half_where_that_costs_no_time(tmp_path, samples, monkeyp
 def test_fewer_samples_leave_more_of_the_bound(samples):
     def allowed(count: int) -> float:
         subject = SimpleNamespace(samples=samples[:1].repeat(count, 0), max_error=1.0, seed=0)
-        return mixing._Search(subject, None, None)._allowed  # type: ignore[arg-type]
+        return _Search(subject, None, None)._allowed  # type: ignore[arg-type]
 
     assert 0.4 < allowed(2) < allowed(3) < allowed(6) < allowed(300) < 0.85
 
@@ -802,6 +814,6 @@ def test_fewer_samples_leave_more_of_the_bound(samples):
 def test_nodes_beside_a_group_count_with_it():
     """Their kernels convert what they write for it, or read of it."""
     chain = [SimpleNamespace(index=i, input_ids=(i, 90 + i), output_ids=(i + 1,)) for i in range(5)]
-    assert mixing._beside({2}, chain) == {1, 3}
-    assert mixing._beside({0, 1}, chain) == {2}
-    assert mixing._beside({0, 4}, chain) == {1, 3}
+    assert _beside({2}, chain) == {1, 3}
+    assert _beside({0, 1}, chain) == {2}
+    assert _beside({0, 4}, chain) == {1, 3}

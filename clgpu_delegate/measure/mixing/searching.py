@@ -6,51 +6,41 @@ import contextlib
 import dataclasses
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from typing import Any, NamedTuple
 
 import numpy as np
 
-from clgpu_delegate.base.number_types import kind_of
 from clgpu_delegate.base.progress import Bar
-from clgpu_delegate.delegate import Delegate
 from clgpu_delegate.errors import (
-    ClgpuError,
     InputError,
     ModelError,
     OptionError,
     QuantizationError,
 )
 from clgpu_delegate.measure import means
-from clgpu_delegate.measure.turns import device_times
-from clgpu_delegate.options import Options
+from clgpu_delegate.measure.mixing.changes import (
+    SEVERAL,
+    Change,
+    Ids,
+    grouped,
+    halved,
+    names_of,
+    parts_of,
+    precision_change,
+    united,
+)
+from clgpu_delegate.measure.mixing.trials import Measured, Over, Subject, Trials, Whole, spread_of
 from clgpu_delegate.precision import (
     RELATIVE_L2,
     ChannelMeans,
     Int8Scale,
-    PrecisionChange,
     PrecisionPlan,
-    PrecisionPoint,
     plan_text,
 )
 from clgpu_delegate.quantization.regions import IntegerParts, integer_parts
 from clgpu_delegate.report.explanation import Explanation
 from clgpu_delegate.report.parts import Node
-from clgpu_delegate.runtimes import Runtime
-from clgpu_delegate.tflite import inference
-from clgpu_delegate.tflite.inference import Array
-
-Sample = Sequence[Array]
-KINDS = ("results", "weights", "int8", "factors", "sums", "bfloat", "integers", "pairs")
-"""What changes: tensors that kernels write or constants that they read become half, weights become
-int8, factors of products are rounded to TF32, products are added in half, tensors that kernels
-write or constants that they read become bfloat16, nodes compute with int8, factors of products are
-sums of two TF32 numbers."""
-
-_SEVERAL = "several"  # in place of a kind: of changes that are joined, see `Change.parts`
-
-Metric = Callable[[Sequence[Array], Sequence[Array]], float]
 
 _HELD_BACK = 1 / 3  # of the samples
 _ALONE_SAMPLES = 4  # that measure a group alone
@@ -68,105 +58,11 @@ _FAR_TOO_MUCH = (
     8  # times what is left of the bound, in squares: such a group is not tried as a whole
 )
 _LEAST_GROUPS = 4
-_TURNS = 7  # of the times of the whole
 _ROUNDS = 2  # of times of nodes that are compared with each other
 _PASS = "quantize_activations"  # makes integers of the nodes of a plan
-_ONLY_ONCE: dict[str, Any] = {"chain": "off", "warm_up": False}  # of what is not timed
 _NEGLIGIBLE = 0.1  # of the bound: an error that leaves the search as it is
 _HOPELESS = 1  # times the bound: where one node with int8 has that error, no budget is left to them
 _OFF_PEAK = 1e-3  # worth of a byte that does not lower the peak of memory
-
-
-@dataclasses.dataclass(frozen=True)
-class Subject:
-    """What is searched for, and with what."""
-
-    content: bytes
-    """Of the model."""
-
-    runtime: Runtime
-    options: Options
-    samples: Sequence[Sample]
-    max_error: float
-    metric: Metric | None
-    seed: int
-    budget: float
-    """Seconds."""
-
-    prefer: str
-    """``"time"`` or ``"memory"``: what the plan is to save."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Change:
-    """Tensors and nodes that change their precision together."""
-
-    kind: str
-    """One of `KINDS`, or ``"several"`` of a group whose parts are of more than one."""
-
-    ids: frozenset[int]
-    """Tensors; of factors, pairs, sums and integers, nodes. None of ``"several"``."""
-
-    op: str
-    """Operation of its first node."""
-
-    gain: float
-    """Seconds of an inference that it is expected to save."""
-
-    bytes: int
-    """What its tensors take less."""
-
-    error: float = math.inf
-    """At the outputs, where nothing else changes."""
-
-    peak: int = 0
-    """Peak of device memory, where nothing else changes."""
-
-    parts: tuple[Change, ...] = ()
-    """The changes of single nodes that it joins; empty of one of these."""
-
-    node: int = 0
-    """The first of its nodes."""
-
-    @property
-    def name(self) -> tuple[str, frozenset[int]]:
-        """What it changes, whatever its error is."""
-        return self.kind, self.ids
-
-    @property
-    def single(self) -> tuple[Change, ...]:
-        """Its parts, or itself."""
-        return self.parts or (self,)
-
-
-@dataclasses.dataclass(frozen=True)
-class _Whole:
-    """A precision of the whole model."""
-
-    error: float
-    explanation: Explanation
-    times: Mapping[int, float]
-    """Seconds of the launches of each node."""
-
-    errors: tuple[float, ...] = ()
-    """Of each sample."""
-
-
-@dataclasses.dataclass(frozen=True)
-class _Measured:
-    """A model while it is loaded."""
-
-    error: float
-    errors: tuple[float, ...]
-    """Of each sample."""
-
-    explanation: Explanation
-    delegate: Delegate
-    interpreter: Any
-
-
-class _Over(Exception):
-    """The budget is spent, or the user has interrupted the search."""
 
 
 def search(subject: Subject, bar: Bar, told: Callable[[int, int, str, str], None]) -> PrecisionPlan:
@@ -189,8 +85,8 @@ class _Search:
         self, subject: Subject, bar: Bar, told: Callable[[int, int, str, str], None]
     ) -> None:
         self._subject, self._bar, self._told = subject, bar, told
-        self._end = math.inf  # until the precisions of the whole are measured
-        self._searching, self._complete, self._stopped = False, True, False
+        self._trials = Trials(subject, bar)
+        self._complete, self._stopped = True, False
         self._base: list[Change] = []  # is taken anyway
         self._best: list[Change] = []
         self._saved = 0.0  # by the best: seconds or bytes
@@ -228,10 +124,9 @@ class _Search:
 
     def run(self) -> PrecisionPlan:
         subject, everything = self._subject, [*self._seen, *self._held_back]
-        self._bar.stage("computing the reference", len(everything))
-        self._reference = self._references()
-        self._model = self._digest()
-        floats = self._whole("fp32", everything)
+        self._trials.compute_reference()
+        self._model = self._trials.digest()
+        floats = self._trials.whole("fp32", everything)
         device = floats.explanation.device
         self._peak = floats.explanation.peak_bytes
         if not floats.error <= subject.max_error:
@@ -241,11 +136,11 @@ class _Search:
             )
         if subject.options.half_io:
             self._round_borders(floats)
-        halves = self._tried("fp16", everything)
+        halves = self._trials.try_whole("fp16", everything)
         self._halves_run = halves is not None
         for whole in (floats, halves):
             if whole is not None:
-                self._spread = max(self._spread, _spread_of(whole.errors))
+                self._spread = max(self._spread, spread_of(whole.errors))
         self._floats = floats
         half = [] if halves is None else self._halves(floats, halves)
         if halves is not None and self._holds_as_halves(half, floats, halves, everything):
@@ -253,21 +148,20 @@ class _Search:
             self._base = self._whole_of_halves = self._whole_base(half, floats, halves)
             changes = self._integers(floats, self._alone)
         else:
-            rounded = self._tried("tf32", self._alone)
+            rounded = self._trials.try_whole("tf32", self._alone)
             start = floats if rounded is None else self._with_pairs(floats, rounded)
             half = [] if halves is None else self._halves(start, halves)
             changes = self._integers(start, self._alone)
             changes += [*half, *([] if rounded is None else self._rounded(start, rounded))]
             self._correct_weights(changes)
         # Programs are compiled by now, which may take longer than the search.
-        self._end = time.monotonic() + subject.budget
-        saves_time, end = subject.prefer == "time", self._end
+        saves_time, end = subject.prefer == "time", time.monotonic() + subject.budget
         # Kernels of integers are compiled at their first trial, so it is made in their own time.
         with_integers = saves_time and self._byte_error <= _HOPELESS * subject.max_error
-        if with_integers:
-            self._end -= (1 - _FLOATS_SHARE) * subject.budget
+        left = (1 - _FLOATS_SHARE) * subject.budget if with_integers else 0.0
+        self._trials.end = end - left
         self._spend(self._saving(changes))
-        self._end = end
+        self._trials.end = end
         if saves_time:
             self._spend_sums()
         if with_integers and self._integers_may_hold():
@@ -276,32 +170,11 @@ class _Search:
             self._spend_weights(changes)
         return self._settle(device, [*self._base, *self._best])
 
-    def _digest(self) -> str:
-        """Of the model; without the cache, which may have a plan."""
-        options = dataclasses.replace(self._subject.options, precision="mixed", cache="off")
-        delegate = Delegate(options)
-        runtime = self._subject.runtime
-        interpreter = inference.make_interpreter(runtime, self._subject.content, 1, delegate)
-        with inference.as_our_error(f"{runtime} with the delegate cannot load the model"):
-            interpreter.allocate_tensors()
-        explanation = delegate.explain()
-        if not explanation.claimed:
-            raise ClgpuError("nothing to tune: the delegate claims no node of the model")
-        assert explanation.mixed is not None
-        return explanation.mixed.model
-
     # What may change.
 
-    def _whole(self, precision: str, numbers: Sequence[int]) -> _Whole:
-        with self._loaded(precision, numbers) as measured:
-            times: dict[int, float] = {}
-            for row in measured.delegate.launch_times():
-                times[row.node] = times.get(row.node, 0.0) + row.microseconds * 1e-6
-            return _Whole(measured.error, measured.explanation, times, measured.errors)
-
-    def _in_turns(self, *precisions: str) -> list[_Whole]:
+    def _in_turns(self, *precisions: str) -> list[Whole]:
         """Each twice, with the smaller times: other programs may disturb a measurement."""
-        rounds = [[self._whole(p, self._alone) for p in precisions] for _ in range(_ROUNDS)]
+        rounds = [[self._trials.whole(p, self._alone) for p in precisions] for _ in range(_ROUNDS)]
         return [
             dataclasses.replace(
                 same[0],
@@ -310,13 +183,13 @@ class _Search:
             for same in zip(*rounds)
         ]
 
-    def _whole_base(self, half: Sequence[Change], floats: _Whole, halves: _Whole) -> list[Change]:
+    def _whole_base(self, half: Sequence[Change], floats: Whole, halves: Whole) -> list[Change]:
         """What makes all of fp16: its halves, and products of floats that it rounds to TF32."""
         base = [*half, *self._rounded(floats, halves)]
         return [dataclasses.replace(change, error=0.0) for change in base]
 
     def _holds_as_halves(
-        self, half: Sequence[Change], floats: _Whole, halves: _Whole, numbers: Sequence[int]
+        self, half: Sequence[Change], floats: Whole, halves: Whole, numbers: Sequence[int]
     ) -> bool:
         """Whether all of fp16 holds the bound, as it is or with corrected biases.
 
@@ -335,14 +208,14 @@ class _Search:
         allowed = self._allowed
         return corrected <= allowed and self._error_of(whole, numbers) <= allowed
 
-    def _with_pairs(self, floats: _Whole, rounded: _Whole) -> _Whole:
+    def _with_pairs(self, floats: Whole, rounded: Whole) -> Whole:
         """Tensor cores multiply floats as sums of two TF32 numbers each, where that is faster.
 
         The error is almost that of floats, so all else is searched for beside it.
         """
         nodes = {n.index: n for n in rounded.explanation.nodes if n.precision == "tf32"}
         every = [Change("pairs", frozenset((n,)), nodes[n].op, 0.0, 0, node=n) for n in nodes]
-        whole = self._tried(self._text(every), self._alone) if every else None
+        whole = self._trials.try_whole(self._text(every), self._alone) if every else None
         if whole is None:
             return floats
         gaining = [
@@ -351,7 +224,7 @@ class _Search:
             if (gain := floats.times.get(change.node, 0.0) - whole.times.get(change.node, 0.0)) > 0
         ]
         if len(gaining) < len(every):
-            whole = self._tried(self._text(gaining), self._alone) if gaining else None
+            whole = self._trials.try_whole(self._text(gaining), self._alone) if gaining else None
         if whole is None or whole.error > _NEGLIGIBLE * self._subject.max_error:
             return floats
         self._base = self._pairs = gaining
@@ -379,9 +252,9 @@ class _Search:
             self._observed_means = means.observe(self._subject.content, self._subject.runtime, seen)
         return self._observed_means
 
-    def _round_borders(self, floats: _Whole) -> None:
+    def _round_borders(self, floats: Whole) -> None:
         """Inputs and outputs are half, as the option half_io says, whatever a plan lists."""
-        rounded = self._whole(self._text([]), self._alone)
+        rounded = self._trials.whole(self._text([]), self._alone)
         before = {t.id for t in floats.explanation.tensors if t.storage == "float32"}
         self._borders = frozenset(
             t.id for t in rounded.explanation.tensors if t.storage == "float16" and t.id in before
@@ -395,16 +268,7 @@ class _Search:
                 f"{bound / self._allowed:.3g} times that, or no half_io"
             )
 
-    def _tried(self, precision: str, numbers: Sequence[int]) -> _Whole | None:
-        """The same, or None where it does not run: then no plan has parts of it."""
-        try:
-            return self._whole(precision, numbers)
-        except InputError:
-            raise
-        except ClgpuError:
-            return None
-
-    def _halves(self, floats: _Whole, halves: _Whole, storage: str = "float16") -> list[Change]:
+    def _halves(self, floats: Whole, halves: Whole, storage: str = "float16") -> list[Change]:
         """Storage in 16 bits: of each kernel's results, and of its weights."""
         stored = {t.id: t for t in halves.explanation.tensors if t.storage == storage}
         for tensor in floats.explanation.tensors:
@@ -452,12 +316,14 @@ class _Search:
         bound = self._subject.max_error
         over = [c for c in alone if c.kind in ("results", "weights") and not c.error <= bound]
         # In a group of several kinds, only numbers beyond the range are a reason.
-        wide = [c for c in alone if c.kind == _SEVERAL and not math.isfinite(c.error)]
+        wide = [c for c in alone if c.kind == SEVERAL and not math.isfinite(c.error)]
         over += [part for change in wide for part in change.parts]
         ids = {i for c in over if c.kind in ("results", "weights") for i in c.ids}
         if not ids:
             return []
-        whole = self._tried(plan_text(self._model, None, (), (), (), bfloat=ids), self._alone)
+        whole = self._trials.try_whole(
+            plan_text(self._model, None, (), (), (), bfloat=ids), self._alone
+        )
         found = [] if whole is None else self._halves(self._floats, whole, "bfloat16")
         return self._saving(found)
 
@@ -466,12 +332,12 @@ class _Search:
         saves_time = self._subject.prefer == "time"
         return [c for c in changes if (c.gain > 0 if saves_time else c.bytes > 0)]
 
-    def _integers(self, floats: _Whole, numbers: Sequence[int]) -> list[Change]:
+    def _integers(self, floats: Whole, numbers: Sequence[int]) -> list[Change]:
         """Weights as int8: a change for each node whose kernels take such weights."""
         before = {t.id: t for t in floats.explanation.tensors if t.storage.startswith("float")}
         if not before:
             return []
-        whole = self._tried(plan_text(self._model, None, (), before, ()), numbers)
+        whole = self._trials.try_whole(plan_text(self._model, None, (), before, ()), numbers)
         if whole is None:
             return []
         stored = {t.id for t in whole.explanation.tensors if t.storage == "int8" and t.id in before}
@@ -497,7 +363,7 @@ class _Search:
                 )
         return changes
 
-    def _rounded(self, floats: _Whole, rounded: _Whole) -> list[Change]:
+    def _rounded(self, floats: Whole, rounded: Whole) -> list[Change]:
         """TF32: a change for each node that uses it, in tf32 or, of floats, in fp16."""
         changes = []
         for node in rounded.explanation.nodes:
@@ -522,8 +388,8 @@ class _Search:
                 self._holds(weights)
             alone = self._alone_errors(changes)
             # The same, with the error of each.
-            taken = _names(self._best)
-            self._best = _parts_of(alone, lambda part: part.name in taken)
+            taken = names_of(self._best)
+            self._best = parts_of(alone, lambda part: part.name in taken)
             alone += self._alone_errors(self._bfloats(alone))
             orders = [sorted(alone, key=self._worth, reverse=True)]
             if self._subject.prefer == "memory":
@@ -536,8 +402,8 @@ class _Search:
 
     def _left_of(self, order: Sequence[Change]) -> list[Change]:
         """What the best does not have, in the same order."""
-        taken = _names(self._best)
-        return _parts_of(order, lambda part: part.name not in taken)
+        taken = names_of(self._best)
+        return parts_of(order, lambda part: part.name not in taken)
 
     def _spend_weights(self, changes: Sequence[Change]) -> None:
         """At last more weights as half, as many as hold the bound: they save memory.
@@ -548,10 +414,11 @@ class _Search:
         if self._stopped:
             return
         found, base, saved = self._best, self._base, self._saved
-        self._end = max(self._end, time.monotonic() + _WEIGHTS_SHARE * self._subject.budget)
+        least = time.monotonic() + _WEIGHTS_SHARE * self._subject.budget
+        self._trials.end = max(self._trials.end, least)
         taken = [*base, *found]
         for start in [taken] if len(taken) == len(self._pairs) else [taken, self._pairs]:
-            ids = _united(start)
+            ids = united(start)
             stored = {*ids.half, *ids.int8, *ids.bfloat, *self._weights_of(ids.integers)}
             weights = [c for c in changes if c.kind == "weights" and not c.ids & stored]
             weights.sort(key=lambda change: change.bytes, reverse=True)
@@ -563,7 +430,7 @@ class _Search:
                         for c in weights
                     ]
                 )
-            names = _names(self._best)
+            names = names_of(self._best)
             if names:
                 more = [c for c in weights if c.name in names]
                 self._lighter.append((start is taken, more))
@@ -580,9 +447,9 @@ class _Search:
         if self._stopped or not kinds & {"results", "weights"}:
             return
         with self._interruptible():
-            before = self._whole(self._text(self._base), self._alone)
+            before = self._trials.whole(self._text(self._base), self._alone)
             every = Change("sums", frozenset(n.index for n in before.explanation.nodes), "", 0, 0)
-            after = self._tried(self._text([*self._base, every]), self._alone)
+            after = self._trials.try_whole(self._text([*self._base, every]), self._alone)
             if after is None:
                 return
             changes = []
@@ -631,7 +498,7 @@ class _Search:
         if self._best:
             self._leave_slow()
 
-    def _base_of_integers(self, taken: list[Change]) -> tuple[_Whole, list[Change]]:
+    def _base_of_integers(self, taken: list[Change]) -> tuple[Whole, list[Change]]:
         """What was taken, or the part of it that is faster than floats, or nothing of it.
 
         Unless time is saved by it, the whole bound is left to the integers.
@@ -647,19 +514,19 @@ class _Search:
 
     def _integers_may_hold(self) -> bool:
         """Whether some nodes may compute with int8 within the bound: all together come near it."""
-        every: _Whole | None = None
+        every: Whole | None = None
         if self._stopped:
             return False
         with self._interruptible():
             every = self._every_integer()
         return every is not None and every.error <= _FAR * self._subject.max_error
 
-    def _every_integer(self) -> _Whole | None:
+    def _every_integer(self) -> Whole | None:
         """The base with all integers, with the first observer of ranges that holds the bound.
 
         If none does, with that of the smaller error.
         """
-        best: tuple[float, IntegerParts, _Whole] | None = None
+        best: tuple[float, IntegerParts, Whole] | None = None
         seen = [self._subject.samples[number] for number in self._seen]
         for observer in _OBSERVERS:
             try:
@@ -673,7 +540,7 @@ class _Search:
             if not self._parts.nodes:
                 break
             every = Change("integers", frozenset(self._parts.nodes), "", 0, 0)
-            whole = self._tried(self._text([*self._base, every]), self._alone)
+            whole = self._trials.try_whole(self._text([*self._base, every]), self._alone)
             if whole is not None and (best is None or whole.error < best[0]):
                 best = whole.error, self._parts, whole
                 if whole.error <= self._allowed:
@@ -683,7 +550,7 @@ class _Search:
         self._parts = best[1]
         return best[2]
 
-    def _blocks(self, before: _Whole, after: _Whole) -> list[Change]:
+    def _blocks(self, before: Whole, after: Whole) -> list[Change]:
         """A product and what follows it up to the next one, of nodes that became integers."""
         assert self._parts is not None
         applied = {
@@ -750,7 +617,7 @@ class _Search:
         return self._parts.tensors.get(node, frozenset())
 
     def _integers_of(self, changes: Iterable[Change]) -> list[int]:
-        return sorted(_united(changes).integers)
+        return sorted(united(changes).integers)
 
     def _scales(self, nodes: Iterable[int]) -> tuple[Int8Scale, ...]:
         """Of the tensors that these nodes read and write."""
@@ -771,7 +638,7 @@ class _Search:
         start = time.monotonic()
         self._alone_of(few[len(few) // 2])
         each = time.monotonic() - start
-        allowed = int((self._end - time.monotonic()) * _ALONE_SHARE / each)
+        allowed = int((self._trials.end - time.monotonic()) * _ALONE_SHARE / each)
         groups = grouped(changes, max(_LEAST_GROUPS, allowed), together=together)
         earlier, measured = self._measured, []
         for done, group in enumerate(groups):
@@ -878,7 +745,7 @@ class _Search:
         names = ["fp32", "fp16"] if self._halves_run else ["fp32"]
         if self._borders:
             tried.append([])
-        measured = self._points([*names, *map(self._text, tried)])
+        measured = self._trials.points([*names, *map(self._text, tried)], self._held_back)
         wholes, own = measured[: len(names)], measured[len(names) :]
         if not self._borders:
             tried.append([])
@@ -895,7 +762,7 @@ class _Search:
             close = [i for i in close if own[i].bytes <= least_bytes]
             chosen = min(close, key=lambda i: (own[i].error, own[i].seconds))
         mixed = dataclasses.replace(own[chosen], name="mixed")
-        ids = _united(tried[chosen])
+        ids = united(tried[chosen])
         ids.int8.difference_update(self._weights_of(ids.integers))
         metric = self._subject.metric
         return PrecisionPlan(
@@ -916,7 +783,7 @@ class _Search:
             samples=len(self._seen),
             held_back=len(self._held_back),
             points=(*wholes, mixed),
-            changes=tuple(_told(change, ids) for change in self._measured),
+            changes=tuple(precision_change(change, ids) for change in self._measured),
             complete=self._complete,
         )
 
@@ -941,7 +808,7 @@ class _Search:
         """
         if self._subject.metric is not None or not np.isfinite(errors).all():
             return max(errors)
-        spread = max(self._spread, _spread_of(errors))
+        spread = max(self._spread, spread_of(errors))
         return float(np.mean(errors)) * (1 + _DEVIATIONS * spread)
 
     def _weights_of(self, integers: set[int]) -> set[int]:
@@ -949,24 +816,10 @@ class _Search:
         others = {t for n, ids in self._inputs.items() if n not in integers for t in ids}
         return {t for n in integers for t in self._inputs[n]} - others
 
-    def _points(self, values: Sequence[str]) -> list[PrecisionPoint]:
-        """Measure each value of the option as a whole; their times are taken in turns."""
-        self._bar.stage("measuring the whole", len(values))
-        with contextlib.ExitStack() as stack:
-            loaded = []
-            for value in values:
-                loaded.append(stack.enter_context(self._loaded(value, self._held_back)))
-                self._bar.step()
-            seconds = device_times(*(measured.delegate for measured in loaded), turns=_TURNS)
-            return [
-                PrecisionPoint(value, measured.error, own, measured.explanation.peak_bytes)
-                for value, measured, own in zip(values, loaded, seconds)
-            ]
-
     # Measurements.
 
     def _text(self, changes: Sequence[Change]) -> str:
-        ids = _united(changes)
+        ids = united(changes)
         bound = self._subject.max_error
         return plan_text(
             self._model,
@@ -982,7 +835,7 @@ class _Search:
             ids.tf32_pairs,
         )
 
-    def _means_of(self, ids: _Ids) -> tuple[ChannelMeans, ...]:
+    def _means_of(self, ids: Ids) -> tuple[ChannelMeans, ...]:
         """Of what rounded weights multiply."""
         found = (
             *self._means.of((ids.half | ids.bfloat) - ids.int8),
@@ -994,116 +847,20 @@ class _Search:
         measured = self._trial(changes, numbers)
         return math.inf if measured is None else measured.error
 
-    def _trial(self, changes: Sequence[Change], numbers: Sequence[int]) -> _Measured | None:
-        """Changes together, not timed; None where they do not run, as an infinite error."""
-        try:
-            with self._loaded(self._text(changes), numbers, **_ONLY_ONCE) as measured:
-                return measured
-        except InputError:
-            raise
-        except ClgpuError:
-            return None
-
-    @contextlib.contextmanager
-    def _loaded(self, precision: Any, numbers: Sequence[int], **more: Any) -> Iterator[_Measured]:
-        """The model in a precision with more options, and its error on samples."""
-        if self._searching and time.monotonic() > self._end:
-            raise _Over
-        # Sums are those of the plan alone: its error was measured with them.
-        options = dataclasses.replace(
-            self._subject.options, **{"precision": precision, "sums": "float", **more}
-        )
-        delegate = Delegate(options)
-        runtime = self._subject.runtime
-        interpreter = inference.make_interpreter(runtime, self._subject.content, 1, delegate)
-        with inference.as_our_error(f"{runtime} with the delegate cannot run the model"):
-            errors = [
-                self._error(number, _outputs(interpreter, self._subject.samples[number]))
-                for number in numbers
-            ]
-        yield _Measured(
-            max(errors, default=0.0), tuple(errors), delegate.explain(), delegate, interpreter
-        )
-
-    def _error(self, number: int, outputs: Sequence[Array]) -> float:
-        reference = self._reference[number]
-        metric = self._subject.metric
-        if metric is None:
-            return relative_l2(outputs, reference)
-        if not all(np.isfinite(o).all() for o in outputs if kind_of(o.dtype) == "f"):
-            return math.inf  # numbers beyond the range of half
-        try:
-            error = float(metric(outputs, reference))
-        except Exception as problem:
-            reason = str(problem).partition("\n")[0] or type(problem).__name__
-            raise InputError(f"metric fails on sample {number}: {reason}") from problem
-        if math.isnan(error):
-            raise InputError(
-                f"metric returns NaN for sample {number}; it has to return a number, 0 where "
-                "outputs and reference are equal"
-            )
-        return error
-
-    def _references(self) -> dict[int, list[Array]]:
-        """What the runtime's own kernels compute."""
-        subject = self._subject
-        interpreter = inference.make_interpreter(
-            subject.runtime, subject.content, inference.usable_cores()
-        )
-        found = {}
-        with inference.as_our_error(f"{subject.runtime} cannot run the model"):
-            for number, sample in enumerate(subject.samples):
-                found[number] = _outputs(interpreter, sample)
-                self._bar.step()
-        return found
+    def _trial(self, changes: Sequence[Change], numbers: Sequence[int]) -> Measured | None:
+        """Changes together; None where they do not run, as an infinite error."""
+        return self._trials.once(self._text(changes), numbers)
 
     @contextlib.contextmanager
     def _interruptible(self) -> Iterator[None]:
         """Ctrl-C and the end of the budget end the search, not the measurement of its result."""
-        self._searching = True
         try:
-            yield
-        except _Over:
+            with self._trials.limited():
+                yield
+        except Over:
             self._complete = False
         except KeyboardInterrupt:
             self._complete, self._stopped = False, True
-        finally:
-            self._searching = False
-
-
-def _spread_of(errors: Sequence[float]) -> float:
-    """The standard deviation over the mean; 0 where that is unknown."""
-    if len(errors) < 2 or not np.isfinite(errors).all() or not any(errors):
-        return 0.0
-    return float(np.std(errors, ddof=1) / np.mean(errors))
-
-
-def _outputs(interpreter: Any, sample: Sample) -> list[Array]:
-    """Of a sample that none came before: a model may keep values from one inference to the next."""
-    interpreter.allocate_tensors()
-    interpreter.reset_all_variables()
-    return inference.run_once(interpreter, sample)
-
-
-def relative_l2(outputs: Sequence[Array], reference: Sequence[Array]) -> float:
-    """The largest relative L2 norm of the difference of any output.
-
-    Of integers and booleans, which say what something is, the share that differs.
-    """
-    errors = []
-    for got, want in zip(outputs, reference):
-        if got.shape != want.shape:
-            return math.inf
-        if kind_of(want.dtype) != "f":
-            errors.append(float(np.mean(got != want)) if want.size else 0.0)
-            continue
-        known = np.isfinite(want)
-        if not np.array_equal(known, np.isfinite(got)):
-            return math.inf
-        exact = want[known].astype(np.float64)
-        norm = float(np.linalg.norm(got[known].astype(np.float64) - exact))
-        errors.append(norm / max(float(np.linalg.norm(exact)), 1e-30))
-    return max(errors, default=0.0)
 
 
 def _roots(explanation: Explanation) -> dict[int, int]:
@@ -1113,29 +870,6 @@ def _roots(explanation: Explanation) -> dict[int, int]:
         if node.is_view and node.input_ids and node.output_ids:
             root[node.output_ids[0]] = root[node.input_ids[0]]
     return root
-
-
-class _Ids(NamedTuple):
-    """Tensors and nodes of a plan."""
-
-    half: set[int]
-    int8: set[int]
-    tf32: set[int]
-    half_sums: set[int]
-    bfloat: set[int]
-    integers: set[int]
-    tf32_pairs: set[int]
-
-    def of(self, kind: str) -> set[int]:
-        own = {
-            "int8": self.int8,
-            "factors": self.tf32,
-            "sums": self.half_sums,
-            "bfloat": self.bfloat,
-            "integers": self.integers,
-            "pairs": self.tf32_pairs,
-        }
-        return own.get(kind, self.half)
 
 
 def _beside(nodes: AbstractSet[int], all_nodes: Iterable[Node]) -> set[int]:
@@ -1149,100 +883,3 @@ def _beside(nodes: AbstractSet[int], all_nodes: Iterable[Node]) -> set[int]:
         if node.index not in nodes
         and (read.intersection(node.output_ids) or written.intersection(node.input_ids))
     }
-
-
-def _united(changes: Iterable[Change]) -> _Ids:
-    ids = _Ids(set(), set(), set(), set(), set(), set(), set())
-    for change in changes:
-        for part in change.single:
-            ids.of(part.kind).update(part.ids)
-    ids.tf32_pairs.difference_update(ids.tf32)
-    ids.half.difference_update(ids.bfloat)  # a part of a group in half may hold the bound, too
-    return ids
-
-
-def _told(change: Change, ids: _Ids) -> PrecisionChange:
-    tensors: set[int] = set()
-    nodes: set[int] = set()
-    taken = 0
-    for part in change.single:
-        of_nodes = part.kind in ("factors", "sums", "integers", "pairs")
-        (nodes if of_nodes else tensors).update(part.ids)
-        taken += len(ids.of(part.kind).intersection(part.ids))
-    return PrecisionChange(
-        op=change.op,
-        kind=change.kind,
-        tensors=tuple(sorted(tensors)),
-        nodes=tuple(sorted(nodes)),
-        error=change.error,
-        seconds=change.gain,
-        bytes=change.bytes,
-        taken=taken,
-    )
-
-
-def _names(changes: Iterable[Change]) -> set[tuple[str, frozenset[int]]]:
-    return {part.name for change in changes for part in change.single}
-
-
-def _parts_of(changes: Iterable[Change], wanted: Callable[[Change], bool]) -> list[Change]:
-    """The changes without the parts that are not wanted; errors add up as their squares do."""
-    found = []
-    for change in changes:
-        own = [part for part in change.single if wanted(part)]
-        if len(own) == len(change.single):
-            found.append(change)
-        elif own:
-            error = change.error * math.sqrt(len(own) / len(change.single))
-            found.append(dataclasses.replace(_joined(own), error=error))
-    return found
-
-
-def _joined(changes: Sequence[Change]) -> Change:
-    if len(changes) == 1:
-        return changes[0]
-    kinds = {change.kind for change in changes}
-    return Change(
-        kind=changes[0].kind if len(kinds) == 1 else _SEVERAL,
-        ids=frozenset(i for change in changes for i in change.ids if len(kinds) == 1),
-        op=changes[0].op,
-        gain=sum(change.gain for change in changes),
-        bytes=sum(change.bytes for change in changes),
-        error=max(change.error for change in changes),
-        parts=tuple(part for change in changes for part in change.single),
-        node=changes[0].node,
-    )
-
-
-def halved(change: Change) -> list[Change]:
-    """Its first and its second half; itself where it is of one node."""
-    middle = len(change.parts) // 2
-    if not middle:
-        return [change]
-    # Errors add up as their squares do.
-    return [
-        dataclasses.replace(
-            half, error=change.error * math.sqrt(len(half.single) / len(change.parts))
-        )
-        for half in (_joined(change.parts[:middle]), _joined(change.parts[middle:]))
-    ]
-
-
-def grouped(changes: Sequence[Change], most: int, *, together: bool = False) -> list[Change]:
-    """Neighbours joined to at most this many groups, of one kind of change each.
-
-    With ``together``, of all kinds, in the order of their nodes.
-    """
-    if len(changes) <= most:
-        return list(changes)
-    groups = []
-    if together:
-        order = sorted(changes, key=lambda change: change.node)
-        ends = np.linspace(0, len(order), most + 1).astype(int)
-        return [_joined(order[a:b]) for a, b in zip(ends, ends[1:]) if b > a]
-    for kind in KINDS:
-        alike = [change for change in changes if change.kind == kind]
-        count = min(max(1, most * len(alike) // len(changes)), len(alike))
-        bounds = np.linspace(0, len(alike), count + 1).astype(int)
-        groups += [_joined(alike[a:b]) for a, b in zip(bounds, bounds[1:]) if b > a]
-    return groups

@@ -1,0 +1,245 @@
+"""A model in one precision after another: errors at its outputs, times and memory."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from clgpu_delegate.base.number_types import kind_of
+from clgpu_delegate.base.progress import Bar
+from clgpu_delegate.delegate import Delegate
+from clgpu_delegate.errors import ClgpuError, InputError
+from clgpu_delegate.measure.turns import device_times
+from clgpu_delegate.options import Options
+from clgpu_delegate.precision import PrecisionPoint
+from clgpu_delegate.report.explanation import Explanation
+from clgpu_delegate.runtimes import Runtime
+from clgpu_delegate.tflite import inference
+from clgpu_delegate.tflite.inference import Array
+
+Sample = Sequence[Array]
+Metric = Callable[[Sequence[Array], Sequence[Array]], float]
+
+_TURNS = 7  # of the times of the whole
+_ONLY_ONCE: dict[str, Any] = {"chain": "off", "warm_up": False}  # of what is not timed
+
+
+@dataclasses.dataclass(frozen=True)
+class Subject:
+    """What is searched for, and with what."""
+
+    content: bytes
+    """Of the model."""
+
+    runtime: Runtime
+    options: Options
+    samples: Sequence[Sample]
+    max_error: float
+    metric: Metric | None
+    seed: int
+    budget: float
+    """Seconds."""
+
+    prefer: str
+    """``"time"`` or ``"memory"``: what the plan is to save."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Whole:
+    """A precision of the whole model."""
+
+    error: float
+    explanation: Explanation
+    times: Mapping[int, float]
+    """Seconds of the launches of each node."""
+
+    errors: tuple[float, ...] = ()
+    """Of each sample."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Measured:
+    """A model while it is loaded."""
+
+    error: float
+    errors: tuple[float, ...]
+    """Of each sample."""
+
+    explanation: Explanation
+    delegate: Delegate
+    interpreter: Any
+
+
+class Over(Exception):
+    """The budget is spent."""
+
+
+class Trials:
+    """Loads the model in a precision, a value of the option, and measures it on samples.
+
+    Samples are named by their numbers in the subject.
+    """
+
+    def __init__(self, subject: Subject, bar: Bar) -> None:
+        self._subject, self._bar = subject, bar
+        self._reference: dict[int, list[Array]] = {}
+        self._in_search = False
+        self.end = math.inf
+        """Of the budget, a time of `time.monotonic`. It ends a search, nothing else."""
+
+    @contextlib.contextmanager
+    def limited(self) -> Iterator[None]:
+        """Raise `Over` within, before a model is loaded, where the budget is spent."""
+        self._in_search = True
+        try:
+            yield
+        finally:
+            self._in_search = False
+
+    def compute_reference(self) -> None:
+        """Compute what the runtime's own kernels return for all samples."""
+        subject = self._subject
+        self._bar.stage("computing the reference", len(subject.samples))
+        interpreter = inference.make_interpreter(
+            subject.runtime, subject.content, inference.usable_cores()
+        )
+        with inference.as_our_error(f"{subject.runtime} cannot run the model"):
+            for number, sample in enumerate(subject.samples):
+                self._reference[number] = _outputs(interpreter, sample)
+                self._bar.step()
+
+    def digest(self) -> str:
+        """Of the model; without the cache, which may have a plan."""
+        options = dataclasses.replace(self._subject.options, precision="mixed", cache="off")
+        delegate = Delegate(options)
+        runtime = self._subject.runtime
+        interpreter = inference.make_interpreter(runtime, self._subject.content, 1, delegate)
+        with inference.as_our_error(f"{runtime} with the delegate cannot load the model"):
+            interpreter.allocate_tensors()
+        explanation = delegate.explain()
+        if not explanation.claimed:
+            raise ClgpuError("nothing to tune: the delegate claims no node of the model")
+        assert explanation.mixed is not None
+        return explanation.mixed.model
+
+    def whole(self, precision: str, numbers: Sequence[int]) -> Whole:
+        """Errors, and the times of each node."""
+        with self.loaded(precision, numbers) as measured:
+            times: dict[int, float] = {}
+            for row in measured.delegate.launch_times():
+                times[row.node] = times.get(row.node, 0.0) + row.microseconds * 1e-6
+            return Whole(measured.error, measured.explanation, times, measured.errors)
+
+    def try_whole(self, precision: str, numbers: Sequence[int]) -> Whole | None:
+        """The same, or None where it does not run: then no plan has parts of it."""
+        try:
+            return self.whole(precision, numbers)
+        except InputError:
+            raise
+        except ClgpuError:
+            return None
+
+    def once(self, precision: str, numbers: Sequence[int]) -> Measured | None:
+        """Errors without times; None where it does not run, as an infinite error."""
+        try:
+            with self.loaded(precision, numbers, **_ONLY_ONCE) as measured:
+                return measured
+        except InputError:
+            raise
+        except ClgpuError:
+            return None
+
+    def points(self, values: Sequence[str], numbers: Sequence[int]) -> list[PrecisionPoint]:
+        """Measure each value of the option as a whole; their times are taken in turns."""
+        self._bar.stage("measuring the whole", len(values))
+        with contextlib.ExitStack() as stack:
+            loaded = []
+            for value in values:
+                loaded.append(stack.enter_context(self.loaded(value, numbers)))
+                self._bar.step()
+            seconds = device_times(*(measured.delegate for measured in loaded), turns=_TURNS)
+            return [
+                PrecisionPoint(value, measured.error, own, measured.explanation.peak_bytes)
+                for value, measured, own in zip(values, loaded, seconds)
+            ]
+
+    @contextlib.contextmanager
+    def loaded(self, precision: Any, numbers: Sequence[int], **more: Any) -> Iterator[Measured]:
+        """The model in a precision with more options, and its error on samples."""
+        if self._in_search and time.monotonic() > self.end:
+            raise Over
+        # Sums are those of the plan alone: its error was measured with them.
+        options = dataclasses.replace(
+            self._subject.options, **{"precision": precision, "sums": "float", **more}
+        )
+        delegate = Delegate(options)
+        runtime = self._subject.runtime
+        interpreter = inference.make_interpreter(runtime, self._subject.content, 1, delegate)
+        with inference.as_our_error(f"{runtime} with the delegate cannot run the model"):
+            errors = [
+                self._error(number, _outputs(interpreter, self._subject.samples[number]))
+                for number in numbers
+            ]
+        yield Measured(
+            max(errors, default=0.0), tuple(errors), delegate.explain(), delegate, interpreter
+        )
+
+    def _error(self, number: int, outputs: Sequence[Array]) -> float:
+        reference = self._reference[number]
+        metric = self._subject.metric
+        if metric is None:
+            return relative_l2(outputs, reference)
+        if not all(np.isfinite(o).all() for o in outputs if kind_of(o.dtype) == "f"):
+            return math.inf  # numbers beyond the range of half
+        try:
+            error = float(metric(outputs, reference))
+        except Exception as problem:
+            reason = str(problem).partition("\n")[0] or type(problem).__name__
+            raise InputError(f"metric fails on sample {number}: {reason}") from problem
+        if math.isnan(error):
+            raise InputError(
+                f"metric returns NaN for sample {number}; it has to return a number, 0 where "
+                "outputs and reference are equal"
+            )
+        return error
+
+
+def spread_of(errors: Sequence[float]) -> float:
+    """The standard deviation over the mean; 0 where that is unknown."""
+    if len(errors) < 2 or not np.isfinite(errors).all() or not any(errors):
+        return 0.0
+    return float(np.std(errors, ddof=1) / np.mean(errors))
+
+
+def _outputs(interpreter: Any, sample: Sample) -> list[Array]:
+    """Of a sample that none came before: a model may keep values from one inference to the next."""
+    interpreter.allocate_tensors()
+    interpreter.reset_all_variables()
+    return inference.run_once(interpreter, sample)
+
+
+def relative_l2(outputs: Sequence[Array], reference: Sequence[Array]) -> float:
+    """The largest relative L2 norm of the difference of any output.
+
+    Of integers and booleans, which say what something is, the share that differs.
+    """
+    errors = []
+    for got, want in zip(outputs, reference):
+        if got.shape != want.shape:
+            return math.inf
+        if kind_of(want.dtype) != "f":
+            errors.append(float(np.mean(got != want)) if want.size else 0.0)
+            continue
+        known = np.isfinite(want)
+        if not np.array_equal(known, np.isfinite(got)):
+            return math.inf
+        exact = want[known].astype(np.float64)
+        norm = float(np.linalg.norm(got[known].astype(np.float64) - exact))
+        errors.append(norm / max(float(np.linalg.norm(exact)), 1e-30))
+    return max(errors, default=0.0)
