@@ -166,6 +166,12 @@ cl_int clSetKernelArg(void* kernel, cl_uint index, size_t size, const void* valu
   return code;
 }
 
+/* Recordings do not have these. */
+cl_int clSetKernelArgSVMPointer(void* kernel, cl_uint index, const void* pointer) {
+  return REAL(cl_int, clSetKernelArgSVMPointer, (void*, cl_uint, const void*))(kernel, index,
+                                                                               pointer);
+}
+
 cl_int clReleaseKernel(void* kernel) {
   pthread_mutex_lock(&lock);
   for (int i = 0; i < MOST; ++i) {

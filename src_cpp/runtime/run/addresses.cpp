@@ -7,6 +7,7 @@
 #include "base/error.hpp"
 #include "cl/error.hpp"
 #include "kernel/sources.hpp"
+#include "store/attempt.hpp"
 
 namespace clgpu::runtime {
 namespace {
@@ -16,6 +17,20 @@ const std::string kOptions = "-cl-std=CL1.2";
 
 std::atomic<bool> all_try{false};
 std::atomic<std::uint64_t> all_set{0};
+
+// The result of `attempt`, false where the driver refuses it or has ended a process during it: it
+// gets buffers then. A lack of memory is an error, as everywhere.
+template <class Attempt>
+bool or_buffers(Attempt attempt) {
+  try {
+    return attempt();
+  } catch (const cl::BuildError&) {
+  } catch (const store::LeftOut&) {
+  } catch (const cl::OpenCLError& error) {
+    if (error.out_of_memory()) throw;
+  }
+  return false;
+}
 
 }  // namespace
 
@@ -28,14 +43,7 @@ Addresses::Addresses(cl::Context& context, store::Store& store, bool wanted) : c
   way_ = is_nvidia ? Way::kIntegers : Way::kPointers;
   set_pointer_ =
       reinterpret_cast<decltype(set_pointer_)>(context.api().symbol("clSetKernelArgSVMPointer"));
-  // A driver that cannot do this gets buffers. A lack of memory is an error, as everywhere.
-  try {
-    if (reads_back(store)) return;
-  } catch (const cl::BuildError&) {
-  } catch (const cl::OpenCLError& error) {
-    if (error.out_of_memory()) throw;
-  }
-  way_ = Way::kNone;
+  if (!or_buffers([&] { return reads_back(store); })) way_ = Way::kNone;
 }
 
 cl::KernelHandle Addresses::create_kernel(cl::ProgramSource source, const std::string& entry,
@@ -46,12 +54,15 @@ cl::KernelHandle Addresses::create_kernel(cl::ProgramSource source, const std::s
   if (!work()) arguments.clear();
   if (way_ == Way::kIntegers && !arguments.empty()) {
     source.addresses = arguments;
-    try {
-      return context_.create_kernel(source, entry, variant, store, &used, first_launch);
-    } catch (const cl::BuildError&) {
-      source.addresses.clear();
-      arguments.clear();
-    }
+    cl::KernelHandle kernel;
+    const bool made = or_buffers([&] {
+      kernel = context_.create_kernel(source, entry, variant, store, &used, first_launch);
+      return true;
+    });
+    if (made) return kernel;
+    if (first_launch != nullptr) first_launch->reset();
+    source.addresses.clear();
+    arguments.clear();
   }
   return context_.create_kernel(source, entry, variant, store, &used, first_launch);
 }

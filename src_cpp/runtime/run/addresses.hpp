@@ -32,8 +32,9 @@ class Addresses {
   bool work() const { return way_ != Way::kNone; }
 
   /// Creates a kernel as cl::Context::create_kernel does, with addresses as the arguments with
-  /// these numbers where they work, and where the program can be made so: then `arguments` is left
-  /// as it is. Otherwise it becomes empty, and all are buffers. Throws as create_kernel.
+  /// these numbers where they work, and where the program can be made so and has ended no process:
+  /// then `arguments` is left as it is. Otherwise it becomes empty, and all are buffers. Throws as
+  /// create_kernel.
   cl::KernelHandle create_kernel(cl::ProgramSource source, const std::string& entry,
                                  const std::string& variant, store::Store& store,
                                  cl::Context::Programs& used,
