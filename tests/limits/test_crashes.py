@@ -83,8 +83,9 @@ def markers(cache: Path) -> list[Path]:
     return sorted(Path(f"{cache}-attempts").glob("*"))
 
 
-def test_nothing_is_left_behind_and_a_start_from_the_cache_tries_nothing(tmp_path, layer):
-    cache = tmp_path / "cache.sqlite"
+@pytest.mark.parametrize("more", [{}, {"LIMITS_TYPE": "2", "TRY_ADDRESSES": "1"}], ids=str)
+def test_nothing_is_left_behind_and_a_start_from_the_cache_tries_nothing(tmp_path, layer, more):
+    cache, layer = tmp_path / "cache.sqlite", {**layer, **more}
     first = start(cache, layer)
     assert first["built"] > 0
     assert markers(cache) == []

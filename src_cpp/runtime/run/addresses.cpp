@@ -37,13 +37,15 @@ bool or_buffers(Attempt attempt) {
 void Addresses::try_on_all(bool on_all) { all_try = on_all; }
 std::uint64_t Addresses::arguments_set() { return all_set; }
 
-Addresses::Addresses(cl::Context& context, store::Store& store, bool wanted) : context_(context) {
+Addresses::Addresses(cl::Context& context, store::Store& store, cl::Context::Programs& used,
+                     bool wanted)
+    : context_(context) {
   const bool is_nvidia = context.device().info.is(GpuFamily::kNvidia);
   if (!wanted || (!is_nvidia && !all_try)) return;
   way_ = is_nvidia ? Way::kIntegers : Way::kPointers;
   set_pointer_ =
       reinterpret_cast<decltype(set_pointer_)>(context.api().symbol("clSetKernelArgSVMPointer"));
-  if (!or_buffers([&] { return reads_back(store); })) way_ = Way::kNone;
+  if (!or_buffers([&] { return reads_back(store, used); })) way_ = Way::kNone;
 }
 
 cl::KernelHandle Addresses::create_kernel(cl::ProgramSource source, const std::string& entry,
@@ -114,17 +116,16 @@ void Addresses::set(const cl::KernelHandle& kernel, const std::vector<int>& argu
   ++all_set;
 }
 
-bool Addresses::reads_back(store::Store& store) {
+bool Addresses::reads_back(store::Store& store, cl::Context::Programs& used) {
   if (way_ == Way::kPointers && set_pointer_ == nullptr) return false;
   constexpr cl::cl_uint kNumber = 0x5EED1234;
   const cl::Api& api = context_.api();
   queue_ = context_.create_queue();
   const cl::ProgramSource source{kFile, kernel::assemble(kFile), kOptions};
-  note_ = context_.create_kernel(source, "device_address", {}, store);
-  cl::Context::Programs programs;
+  note_ = context_.create_kernel(source, "device_address", {}, store, &used);
   std::vector<int> arguments{0};
   const cl::KernelHandle read =
-      create_kernel(source, "device_address_read", {}, store, programs, nullptr, arguments);
+      create_kernel(source, "device_address_read", {}, store, used, nullptr, arguments);
   if (arguments.empty()) return false;
   const cl::Memory from = context_.create_buffer(sizeof kNumber, "a number of addresses");
   const cl::Memory target = context_.create_buffer(sizeof kNumber, "a number of addresses");

@@ -144,7 +144,7 @@ void Executor::make_all(bool warm_up, std::shared_ptr<Pool> pool, bool record,
   if (!plan_.moves.empty())
     mover_ = std::make_unique<Mover>(*context_, plan_, record, [this](int b) { return memory(b); });
   // With the option chain=off, launches are as the plan has them.
-  addresses_ = std::make_unique<Addresses>(*context_, *store_, bundles);
+  addresses_ = std::make_unique<Addresses>(*context_, *store_, programs_, bundles);
   run_load_steps();
   allocate_rest();
   offer_shared();
