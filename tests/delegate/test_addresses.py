@@ -102,6 +102,23 @@ def test_results_are_the_same(device, precision):
         np.testing.assert_array_equal(infer(interpreter, x), infer(alone, x))
 
 
+def test_each_program_is_launched_at_load(device):
+    """Kernels that differ in what is an address are programs of their own on NVIDIA's devices."""
+    if not has_addresses(device):
+        pytest.skip("the device's kernels do not read at the addresses of buffers")
+    m = ModelMaker()
+    x = m.input("x", (2, 3))
+    for _ in range(4):  # of the input, of two buffers that stay, and of the output
+        x = m.op("SIN", [x], (2, 3))
+    m.output(x)
+    content, launches = m.build(), []
+    for chain in ("off", "auto"):
+        delegate = clgpu_delegate.load(cache="off", device=device, chain=chain)
+        make_interpreter("auto", content, [delegate]).allocate_tensors()
+        launches.append(delegate.stats()["load"]["launches"])
+    assert launches[1] == launches[0] + 2
+
+
 def test_objects_that_another_model_replaces_are_asked_for_again(device):
     """Executors share an arena, which grows."""
     if not has_addresses(device):
