@@ -565,9 +565,9 @@ cl_int Context::make_of_binary(Program& program, const std::string& options,
 // each other only: where they are left out, the others take their place.
 store::Risk Context::risk(const std::string& key, const ProgramSource& source,
                           const std::string& what) const {
-  const std::string form = source.addresses.empty() ? "" : "addresses\n";
+  const std::string form = source.addresses.empty() ? "" : " with addresses of buffers";
   return {sha256_hex(key), sha256_hex(identity() + form + source.text),
-          what + " on " + device_.info.name};
+          what + form + " on " + device_.info.name};
 }
 
 void Context::reject(const std::string& key, const std::string& why, store::Store& store) {

@@ -54,6 +54,7 @@ print(json.dumps({
     "faults": {fault.kernel: fault.why for fault in explanation.faults},
     "notes": explanation.notes,
     "built": delegate.stats()["load"]["programs_built"],
+    "addresses": clgpu_delegate._core.addresses_set(),
     "seconds": loaded - begun,
 }))
 """
