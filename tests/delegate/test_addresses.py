@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from typing import Any
 
@@ -118,6 +119,20 @@ def test_each_program_is_launched_at_load(device):
         make_interpreter("auto", content, [delegate]).allocate_tensors()
         launches.append(delegate.stats()["load"]["launches"])
     assert launches[1] == launches[0] + 2
+
+
+def test_predicted_peak_of_memory_is_the_counted_one(device):
+    """What addresses are noted in is no memory of the device."""
+    if not has_addresses(device):
+        pytest.skip("the device's kernels do not read at the addresses of buffers")
+    delegate = clgpu_delegate.load(cache="off", device=device, zero_copy="off")
+    gc.collect()
+    delegate._native.reset_peak()
+    before = delegate.stats()["device_bytes"]
+    interpreter = make_interpreter("auto", model_of(9), [delegate])
+    interpreter.allocate_tensors()
+    infer(interpreter, image(9, 1))
+    assert delegate.stats()["peak_device_bytes"] - before == delegate.explain().peak_bytes
 
 
 def test_objects_that_another_model_replaces_are_asked_for_again(device):
