@@ -16,7 +16,7 @@ TRIAL = 1  # of the addresses that are set
 
 
 @pytest.fixture
-def nvidia(layer) -> dict[str, str]:
+def nvidia(layer: dict[str, str]) -> dict[str, str]:
     return {
         **layer,
         "LIMITS_NAME": "NVIDIA emulated",
