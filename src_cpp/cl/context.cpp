@@ -561,10 +561,13 @@ cl_int Context::make_of_binary(Program& program, const std::string& options,
   return code;
 }
 
-// Programs of one source have much in common, whatever their options.
+// Programs of one source have much in common, whatever their options; those with addresses with
+// each other only: where they are left out, the others take their place.
 store::Risk Context::risk(const std::string& key, const ProgramSource& source,
                           const std::string& what) const {
-  return {sha256_hex(key), sha256_hex(identity() + source.text), what + " on " + device_.info.name};
+  const std::string form = source.addresses.empty() ? "" : " with addresses of buffers";
+  return {sha256_hex(key), sha256_hex(identity() + form + source.text),
+          what + form + " on " + device_.info.name};
 }
 
 void Context::reject(const std::string& key, const std::string& why, store::Store& store) {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from typing import Any
 
@@ -78,10 +79,10 @@ def image(size: int, seed: int) -> np.ndarray:
 
 
 def has_addresses(device: str) -> bool:
-    """Whether a delegate on the device uses them."""
+    """Whether a delegate on the device uses them, not only in its trial, which sets one."""
     before = _core.addresses_set()
     load(model_of(5), device=device)
-    return _core.addresses_set() > before
+    return _core.addresses_set() > before + 1
 
 
 @pytest.mark.parametrize("precision", ["fp32", "fp16"])
@@ -94,12 +95,44 @@ def test_results_are_the_same(device, precision):
     assert _core.addresses_set() == before, "without bundles and chains all are buffers"
     interpreter = load(content, device=device, precision=precision)
     used = _core.addresses_set() - before
-    assert used > 0
+    assert used > 1, "more than that of the trial"
     for i in range(3):
         if i == 2:
             interpreter.allocate_tensors()
         x = image(9, i)
         np.testing.assert_array_equal(infer(interpreter, x), infer(alone, x))
+
+
+def test_each_program_is_launched_at_load(device):
+    """Kernels that differ in what is an address are programs of their own on NVIDIA's devices."""
+    if not has_addresses(device):
+        pytest.skip("the device's kernels do not read at the addresses of buffers")
+    m = ModelMaker()
+    x = m.input("x", (1, 8))
+    for _ in range(4):  # of the input, of two buffers that stay, and of the output
+        weights = m.constant(np.random.default_rng(1).standard_normal((8, 8)).astype(np.float32))
+        x = m.op("FULLY_CONNECTED", [x, weights, -1], (1, 8))
+    m.output(x)
+    content, launches = m.build(), []
+    for chain in ("off", "auto"):
+        delegate = clgpu_delegate.load(cache="off", device=device, chain=chain)
+        make_interpreter("auto", content, [delegate]).allocate_tensors()
+        launches.append(delegate.stats()["load"]["launches"])
+    assert launches[1] == launches[0] + 2
+
+
+def test_predicted_peak_of_memory_is_the_counted_one(device):
+    """What addresses are noted in is no memory of the device."""
+    if not has_addresses(device):
+        pytest.skip("the device's kernels do not read at the addresses of buffers")
+    delegate = clgpu_delegate.load(cache="off", device=device, zero_copy="off")
+    gc.collect()
+    delegate._native.reset_peak()
+    before = delegate.stats()["device_bytes"]
+    interpreter = make_interpreter("auto", model_of(9), [delegate])
+    interpreter.allocate_tensors()
+    infer(interpreter, image(9, 1))
+    assert delegate.stats()["peak_device_bytes"] - before == delegate.explain().peak_bytes
 
 
 def test_objects_that_another_model_replaces_are_asked_for_again(device):

@@ -40,8 +40,12 @@ static int is_deadly(void* program, const char* options) {
 cl_int clBuildProgram(void* program, cl_uint n, const void* devices, const char* options,
                       void* notify, void* user) {
   if (is_deadly(program, options != NULL ? options : "")) raise(SIGKILL);
+  if (!takes_text(program)) return CL_BUILD_PROGRAM_FAILURE;
+  char more[8192]; /* what the text of its binary tells */
+  snprintf(more, sizeof more, "%s%s", options != NULL ? options : "",
+           fact("PTX") != NULL ? " -cl-kernel-arg-info" : "");
   return REAL(cl_int, clBuildProgram, (void*, cl_uint, const void*, const char*, void*, void*))(
-      program, n, devices, options, notify, user);
+      program, n, devices, more, notify, user);
 }
 
 /* Another program may get the handle. */
@@ -50,6 +54,7 @@ cl_int clReleaseProgram(void* program) {
   for (size_t i = 0; i < deadly_count; ++i)
     if (deadly[i] == program) deadly[i] = NULL;
   pthread_mutex_unlock(&mutex);
+  forget_text(program);
   return REAL(cl_int, clReleaseProgram, (void*))(program);
 }
 

@@ -13,11 +13,14 @@ typedef uint64_t cl_ulong;
 enum {
   CL_MEM_OBJECT_ALLOCATION_FAILURE = -4,
   CL_OUT_OF_RESOURCES = -5,
+  CL_BUILD_PROGRAM_FAILURE = -11,
   CL_MISALIGNED_SUB_BUFFER_OFFSET = -13,
   CL_INVALID_VALUE = -30,
   CL_INVALID_QUEUE_PROPERTIES = -35,
   CL_INVALID_MEM_OBJECT = -38,
   CL_INVALID_IMAGE_SIZE = -40,
+  CL_INVALID_BINARY = -42,
+  CL_INVALID_ARG_SIZE = -51,
   CL_INVALID_WORK_GROUP_SIZE = -54,
   CL_INVALID_WORK_ITEM_SIZE = -55,
   CL_INVALID_OPERATION = -59,
@@ -33,7 +36,14 @@ enum {
   CL_MEM_SIZE = 0x1102,
   CL_MEM_OBJECT_IMAGE2D = 0x10F1,
   CL_MEM_OBJECT_IMAGE1D_BUFFER = 0x10F6,
+  CL_PROGRAM_BINARY_SIZES = 0x1165,
+  CL_PROGRAM_BINARIES = 0x1166,
+  CL_PROGRAM_KERNEL_NAMES = 0x1168,
   CL_KERNEL_FUNCTION_NAME = 0x1190,
+  CL_KERNEL_NUM_ARGS = 0x1191,
+  CL_KERNEL_ARG_ADDRESS_QUALIFIER = 0x1196,
+  CL_KERNEL_ARG_ADDRESS_GLOBAL = 0x119B,
+  CL_KERNEL_ARG_ADDRESS_LOCAL = 0x119C,
   CL_KERNEL_WORK_GROUP_SIZE = 0x11B0,
   CL_KERNEL_LOCAL_MEM_SIZE = 0x11B2,
   CL_KERNEL_PREFERRED_WORK_GROUP_SIZE_MULTIPLE = 0x11B3,
@@ -64,6 +74,12 @@ void* real(const char* name);
 cl_ulong limit(const char* key, cl_ulong otherwise);
 /* A text of the profile; NULL where it leaves it to the real device. */
 const char* fact(const char* key);
+
+/* Programs whose binaries are texts (ptx.c). */
+int takes_text(void* program);
+void forget_text(void* program);
+void forget_integers(void* kernel);
+int set_integer(void* kernel, cl_uint index, size_t size, const void* value, cl_int* code);
 
 /* Counts a launch; 0 if the queue has as many as it keeps without a flush. */
 int may_launch(void* queue);

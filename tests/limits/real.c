@@ -84,18 +84,9 @@ FORWARD(cl_int, clGetSupportedImageFormats,
 FORWARD(cl_int, clGetImageInfo,
         (void* image, cl_uint what, size_t size, void* value, size_t* needed),
         (image, what, size, value, needed))
-FORWARD(void*, clCreateProgramWithBinary,
-        (void* context, cl_uint n, const void* devices, const size_t* sizes, const void* binaries,
-         cl_int* status, cl_int* error),
-        (context, n, devices, sizes, binaries, status, error))
-FORWARD(cl_int, clGetProgramInfo,
-        (void* program, cl_uint what, size_t size, void* value, size_t* needed),
-        (program, what, size, value, needed))
 FORWARD(cl_int, clGetProgramBuildInfo,
         (void* program, void* d, cl_uint what, size_t size, void* value, size_t* needed),
         (program, d, what, size, value, needed))
-FORWARD(void*, clCreateKernel, (void* program, const char* name, cl_int* error),
-        (program, name, error))
 FORWARD(cl_int, clGetKernelInfo,
         (void* kernel, cl_uint what, size_t size, void* value, size_t* needed),
         (kernel, what, size, value, needed))

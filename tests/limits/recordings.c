@@ -156,6 +156,8 @@ static cl_int give(void* kernel, const struct Argument* a) {
 }
 
 cl_int clSetKernelArg(void* kernel, cl_uint index, size_t size, const void* value) {
+  cl_int taken = 0;
+  if (set_integer(kernel, index, size, value, &taken)) return taken;
   note_argument(kernel, index, size, value);
   const cl_int code = REAL(cl_int, clSetKernelArg, (void*, cl_uint, size_t, const void*))(
       kernel, index, size, value);
@@ -166,7 +168,14 @@ cl_int clSetKernelArg(void* kernel, cl_uint index, size_t size, const void* valu
   return code;
 }
 
+/* Recordings do not have these. */
+cl_int clSetKernelArgSVMPointer(void* kernel, cl_uint index, const void* pointer) {
+  return REAL(cl_int, clSetKernelArgSVMPointer, (void*, cl_uint, const void*))(kernel, index,
+                                                                               pointer);
+}
+
 cl_int clReleaseKernel(void* kernel) {
+  forget_integers(kernel);
   pthread_mutex_lock(&lock);
   for (int i = 0; i < MOST; ++i) {
     if (kernels[i].kernel != kernel) continue;

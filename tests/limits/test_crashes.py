@@ -34,6 +34,8 @@ weights, bias = m.constant(np.full((16, 1, 1, 8), 0.125, np.float32)), np.zeros(
 x = m.op("CONV_2D", [x, weights, m.constant(bias)], (1, 16, 16, 16),
          padding=1, stride_w=1, stride_h=1)
 m.output(m.op("CUMSUM", [x, m.constant(np.array(3, np.int32))], (1, 16, 16, 16)))
+if "TRY_ADDRESSES" in os.environ:  # as on NVIDIA's devices
+    clgpu_delegate._core.try_addresses(True)
 begun = time.perf_counter()
 delegate = clgpu_delegate.load(
     cache=sys.argv[1], warm_up="WITHOUT_WARM_UP" not in os.environ,
@@ -52,6 +54,7 @@ print(json.dumps({
     "faults": {fault.kernel: fault.why for fault in explanation.faults},
     "notes": explanation.notes,
     "built": delegate.stats()["load"]["programs_built"],
+    "addresses": clgpu_delegate._core.addresses_set(),
     "seconds": loaded - begun,
 }))
 """
@@ -81,8 +84,9 @@ def markers(cache: Path) -> list[Path]:
     return sorted(Path(f"{cache}-attempts").glob("*"))
 
 
-def test_nothing_is_left_behind_and_a_start_from_the_cache_tries_nothing(tmp_path, layer):
-    cache = tmp_path / "cache.sqlite"
+@pytest.mark.parametrize("more", [{}, {"LIMITS_TYPE": "2", "TRY_ADDRESSES": "1"}], ids=str)
+def test_nothing_is_left_behind_and_a_start_from_the_cache_tries_nothing(tmp_path, layer, more):
+    cache, layer = tmp_path / "cache.sqlite", {**layer, **more}
     first = start(cache, layer)
     assert first["built"] > 0
     assert markers(cache) == []
@@ -92,6 +96,17 @@ def test_nothing_is_left_behind_and_a_start_from_the_cache_tries_nothing(tmp_pat
     assert second["built"] == 0
     assert not folder.exists()
     assert second["candidates"] == first["candidates"]
+
+
+def test_buffers_remain_where_the_trial_of_addresses_ended_the_process(tmp_path, layer):
+    cache, cpu = tmp_path / "cache.sqlite", {**layer, "LIMITS_TYPE": "2"}
+    usual, trying = start(tmp_path / "other.sqlite", cpu), {**cpu, "TRY_ADDRESSES": "1"}
+    die(cache, trying, LIMITS_DEADLY_PROGRAM="void device_address(", LIMITS_DEADLY_OPTIONS="")
+    (marker,) = markers(cache)
+    assert "the compilation of device/address.cl" in marker.read_text()
+    found = start(cache, trying)
+    for key in ("candidates", "claimed", "reasons", "faults"):
+        assert found[key] == usual[key]
 
 
 def test_a_candidate_whose_compiler_ended_the_process_is_left_out(tmp_path, layer):

@@ -7,6 +7,7 @@
 #include "base/error.hpp"
 #include "cl/error.hpp"
 #include "kernel/sources.hpp"
+#include "store/attempt.hpp"
 
 namespace clgpu::runtime {
 namespace {
@@ -17,25 +18,34 @@ const std::string kOptions = "-cl-std=CL1.2";
 std::atomic<bool> all_try{false};
 std::atomic<std::uint64_t> all_set{0};
 
+// The result of `attempt`, false where the driver refuses it or has ended a process during it: it
+// gets buffers then. A lack of memory is an error, as everywhere.
+template <class Attempt>
+bool or_buffers(Attempt attempt) {
+  try {
+    return attempt();
+  } catch (const cl::BuildError&) {
+  } catch (const store::LeftOut&) {
+  } catch (const cl::OpenCLError& error) {
+    if (error.out_of_memory()) throw;
+  }
+  return false;
+}
+
 }  // namespace
 
 void Addresses::try_on_all(bool on_all) { all_try = on_all; }
 std::uint64_t Addresses::arguments_set() { return all_set; }
 
-Addresses::Addresses(cl::Context& context, store::Store& store, bool wanted) : context_(context) {
+Addresses::Addresses(cl::Context& context, store::Store& store, cl::Context::Programs& used,
+                     bool wanted)
+    : context_(context) {
   const bool is_nvidia = context.device().info.is(GpuFamily::kNvidia);
   if (!wanted || (!is_nvidia && !all_try)) return;
   way_ = is_nvidia ? Way::kIntegers : Way::kPointers;
   set_pointer_ =
       reinterpret_cast<decltype(set_pointer_)>(context.api().symbol("clSetKernelArgSVMPointer"));
-  // A driver that cannot do this gets buffers. A lack of memory is an error, as everywhere.
-  try {
-    if (reads_back(store)) return;
-  } catch (const cl::BuildError&) {
-  } catch (const cl::OpenCLError& error) {
-    if (error.out_of_memory()) throw;
-  }
-  way_ = Way::kNone;
+  if (!or_buffers([&] { return reads_back(store, used); })) way_ = Way::kNone;
 }
 
 cl::KernelHandle Addresses::create_kernel(cl::ProgramSource source, const std::string& entry,
@@ -46,12 +56,15 @@ cl::KernelHandle Addresses::create_kernel(cl::ProgramSource source, const std::s
   if (!work()) arguments.clear();
   if (way_ == Way::kIntegers && !arguments.empty()) {
     source.addresses = arguments;
-    try {
-      return context_.create_kernel(source, entry, variant, store, &used, first_launch);
-    } catch (const cl::BuildError&) {
-      source.addresses.clear();
-      arguments.clear();
-    }
+    cl::KernelHandle kernel;
+    const bool made = or_buffers([&] {
+      kernel = context_.create_kernel(source, entry, variant, store, &used, first_launch);
+      return true;
+    });
+    if (made) return kernel;
+    if (first_launch != nullptr) first_launch->reset();
+    source.addresses.clear();
+    arguments.clear();
   }
   return context_.create_kernel(source, entry, variant, store, &used, first_launch);
 }
@@ -62,8 +75,11 @@ void Addresses::learn(const std::vector<cl::cl_mem>& buffers) {
   std::vector<cl::cl_ulong> addresses(buffers.size());
   const cl::Api& api = context_.api();
   const std::size_t bytes = addresses.size() * sizeof addresses[0], one = 1;
-  const cl::Memory noted = context_.create_buffer(bytes, "addresses of buffers");
-  const cl::cl_mem to = noted.get();
+  // In the host's memory, which does not count: plans predict the device's to the byte.
+  const cl::MemHandle noted = context_.create_pinned(bytes);
+  const cl::Memory otherwise =
+      noted ? cl::Memory() : context_.create_buffer(bytes, "addresses of buffers");
+  const cl::cl_mem to = noted ? noted.get() : otherwise.get();
   const auto set = [&](cl::cl_uint index, std::size_t size, const void* value) {
     cl::check(api.clSetKernelArg(note_.get(), index, size, value), "clSetKernelArg", kFile);
   };
@@ -103,17 +119,16 @@ void Addresses::set(const cl::KernelHandle& kernel, const std::vector<int>& argu
   ++all_set;
 }
 
-bool Addresses::reads_back(store::Store& store) {
+bool Addresses::reads_back(store::Store& store, cl::Context::Programs& used) {
   if (way_ == Way::kPointers && set_pointer_ == nullptr) return false;
   constexpr cl::cl_uint kNumber = 0x5EED1234;
   const cl::Api& api = context_.api();
   queue_ = context_.create_queue();
   const cl::ProgramSource source{kFile, kernel::assemble(kFile), kOptions};
-  note_ = context_.create_kernel(source, "device_address", {}, store);
-  cl::Context::Programs programs;
+  note_ = context_.create_kernel(source, "device_address", {}, store, &used);
   std::vector<int> arguments{0};
   const cl::KernelHandle read =
-      create_kernel(source, "device_address_read", {}, store, programs, nullptr, arguments);
+      create_kernel(source, "device_address_read", {}, store, used, nullptr, arguments);
   if (arguments.empty()) return false;
   const cl::Memory from = context_.create_buffer(sizeof kNumber, "a number of addresses");
   const cl::Memory target = context_.create_buffer(sizeof kNumber, "a number of addresses");

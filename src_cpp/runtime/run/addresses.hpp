@@ -18,8 +18,9 @@ namespace clgpu::runtime {
 /// tried.
 class Addresses {
  public:
-  /// Where they are not `wanted` they do not work. Throws cl::OpenCLError if memory is short.
-  Addresses(cl::Context& context, store::Store& store, bool wanted);
+  /// Where they are not `wanted` they do not work. Adds the programs of the trial to `used`. Throws
+  /// cl::OpenCLError if memory is short.
+  Addresses(cl::Context& context, store::Store& store, cl::Context::Programs& used, bool wanted);
 
   /// For tests: other devices than NVIDIA's try it, too, from now on, and get them as pointers of
   /// shared virtual memory.
@@ -32,8 +33,9 @@ class Addresses {
   bool work() const { return way_ != Way::kNone; }
 
   /// Creates a kernel as cl::Context::create_kernel does, with addresses as the arguments with
-  /// these numbers where they work, and where the program can be made so: then `arguments` is left
-  /// as it is. Otherwise it becomes empty, and all are buffers. Throws as create_kernel.
+  /// these numbers where they work, and where the program can be made so and has ended no process:
+  /// then `arguments` is left as it is. Otherwise it becomes empty, and all are buffers. Throws as
+  /// create_kernel.
   cl::KernelHandle create_kernel(cl::ProgramSource source, const std::string& entry,
                                  const std::string& variant, store::Store& store,
                                  cl::Context::Programs& used,
@@ -56,7 +58,7 @@ class Addresses {
     kIntegers,  ///< of programs that are made for them
     kPointers,  ///< clSetKernelArgSVMPointer, of OpenCL 2.0
   };
-  bool reads_back(store::Store& store);
+  bool reads_back(store::Store& store, cl::Context::Programs& used);
 
   cl::Context& context_;
   cl::QueueHandle queue_;

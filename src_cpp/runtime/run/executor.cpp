@@ -144,7 +144,7 @@ void Executor::make_all(bool warm_up, std::shared_ptr<Pool> pool, bool record,
   if (!plan_.moves.empty())
     mover_ = std::make_unique<Mover>(*context_, plan_, record, [this](int b) { return memory(b); });
   // With the option chain=off, launches are as the plan has them.
-  addresses_ = std::make_unique<Addresses>(*context_, *store_, bundles);
+  addresses_ = std::make_unique<Addresses>(*context_, *store_, programs_, bundles);
   run_load_steps();
   allocate_rest();
   offer_shared();
@@ -617,11 +617,14 @@ void Executor::warm_up_kernels(bool all) {
   if (std::none_of(launches_.begin(), launches_.end(), due)) return;
   transfers_.stand_in();
   give_buffers();
-  std::set<std::tuple<std::string, std::string, std::string>> seen;
+  // Kernels that differ in what is an address may be different programs.
+  std::set<std::tuple<std::string, std::string, std::string, std::vector<int>>> seen;
   for (const BoundLaunch& bound : launches_) {
     if (!due(bound)) continue;
     const kernel::Launch& l = bound.step->launch;
-    if (!seen.emplace(l.file + ":" + l.entry, build_options(l), variant(l)).second) continue;
+    const bool is_new =
+        seen.emplace(l.file + ":" + l.entry, build_options(l), variant(l), bound.addresses).second;
+    if (!is_new) continue;
     try_launch(bound, "warm-up");
   }
   transfers_.forget();
