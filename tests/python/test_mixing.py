@@ -137,6 +137,30 @@ def test_search_without_time_for_more_takes_all_of_what_holds(model, samples):
     assert (points["mixed"].bytes, plan.int8) == (points["fp16"].bytes, ())
 
 
+def test_weights_as_int8_are_given_up_where_they_cost_time(model, samples, monkeypatch):
+    def points(self: Any, values: Any, numbers: Any) -> list[clgpu_delegate.PrecisionPoint]:
+        made = []
+        for value in values:
+            with self.loaded(value, numbers) as measured:
+                seconds = 3.0 if value == "fp32" else 2.0 if "int8=" in value else 1.0
+                made.append(clgpu_delegate.PrecisionPoint(value, measured.error, seconds, 100))
+        return made
+
+    integers = _Search._integers
+
+    def gaining(self: Any, *arguments: Any) -> list[Change]:
+        return [dataclasses.replace(c, gain=1e-3) for c in integers(self, *arguments)]
+
+    monkeypatch.setattr(_Search, "_integers", gaining)
+    monkeypatch.setattr(Trials, "points", points)
+    plan = tune(model, samples, max_error=0.5, prefer="time")
+    assert {change.kind for change in plan.changes} >= {"int8"}
+    assert (plan.int8, bool(plan.half)) == ((), True)
+    halves = clgpu_delegate.explain_model(model, precision="fp16").tensors
+    mixed = clgpu_delegate.explain_model(model, precision=plan).tensors
+    assert [tensor.storage for tensor in mixed] == [tensor.storage for tensor in halves]
+
+
 def test_plan_for_time_is_not_slower_than_floats(model, samples):
     plan = tune(model, samples, prefer="time")
     points = {point.name: point for point in plan.points}

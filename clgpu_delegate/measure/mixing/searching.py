@@ -733,8 +733,10 @@ class _Search:
         tried = [list(taken)] if taken else []
         floats = [change for change in taken if change.kind != "integers"]
         base = [change for change in taken if change.kind == "pairs"]
-        for part in (fast, floats, self._without, base):
-            if part and part not in tried and self._holds_there(part):
+        # Weights as int8 may cost time together, or more of the bound than on the samples before.
+        for part in (fast, floats, self._without, base, self._whole_of_halves):
+            known = [names_of(other) for other in tried]
+            if part and names_of(part) not in known and self._holds_there(part):
                 tried.append(part)
         for beside_all, weights in self._lighter:
             start, count = taken if beside_all else base, len(weights)
