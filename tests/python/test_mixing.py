@@ -13,9 +13,11 @@ import numpy as np
 import pytest
 
 import clgpu_delegate
-from clgpu_delegate import InputError, OptionError, PrecisionPlan
+from clgpu_delegate import InputError, OptionError, Options, PrecisionPlan
+from clgpu_delegate.base.progress import Bar
 from clgpu_delegate.cli import exits
 from clgpu_delegate.measure import mixing
+from clgpu_delegate.measure.mixing import trials
 from clgpu_delegate.measure.mixing.changes import (
     KINDS,
     Change,
@@ -28,6 +30,7 @@ from clgpu_delegate.measure.mixing.changes import (
 )
 from clgpu_delegate.measure.mixing.searching import _beside, _Search
 from clgpu_delegate.measure.mixing.trials import Trials, Whole
+from clgpu_delegate.runtimes import find_runtime
 from tests.model_maker import ModelMaker
 from tests.python.test_cli import clgpu, fails
 from tests.runtimes import make_interpreter, run_interpreter, run_reference
@@ -159,6 +162,38 @@ def test_weights_as_int8_are_given_up_where_they_cost_time(model, samples, monke
     halves = clgpu_delegate.explain_model(model, precision="fp16").tensors
     mixed = clgpu_delegate.explain_model(model, precision=plan).tensors
     assert [tensor.storage for tensor in mixed] == [tensor.storage for tensor in halves]
+
+
+def test_device_with_little_memory_measures_few_at_a_time(model, samples, monkeypatch):
+    together = []
+
+    def times(*delegates: Any, turns: int) -> list[float]:
+        """As of a device that is slower each time."""
+        together.append(turns)
+        return [len(together) * (1.0 + number) for number, _ in enumerate(delegates)]
+
+    monkeypatch.setattr(trials, "device_times", times)
+    subject = trials.Subject(
+        Path(model).read_bytes(), find_runtime(), Options(cache="off"),
+        [[x] for x in samples], 1e-3, None, 0, 1.0, "time",
+    )  # fmt: skip
+    values = ["fp32", "fp16", "tf32", "fp32"]
+
+    def points() -> list[clgpu_delegate.PrecisionPoint]:
+        one = Trials(subject, Bar(False))
+        one.compute_reference()
+        together.clear()
+        return one.points(values, [0, 1])
+
+    whole = points()
+    assert len(together) == 1
+    assert [point.seconds for point in whole] == [1.0, 2.0, 3.0, 4.0]
+    monkeypatch.setattr(trials, "_MEMORY_SHARE", 0.0)
+    parts = points()
+    assert len(together) == 3
+    assert [point.seconds for point in parts] == [1.0, 2.0, 2.0, 2.0]
+    for alone, point in zip(parts, whole):
+        assert (alone.name, alone.error, alone.bytes) == (point.name, point.error, point.bytes)
 
 
 def test_plan_for_time_is_not_slower_than_floats(model, samples):
@@ -388,7 +423,7 @@ def test_half_sums_are_taken_where_they_save_time(model, samples, monkeypatch, p
 
     def points(_self: Any, values: Any, _numbers: Any) -> list[clgpu_delegate.PrecisionPoint]:
         return [
-            clgpu_delegate.PrecisionPoint(value, 1e-6, 3.0 - i, 100 - i)
+            clgpu_delegate.PrecisionPoint(value, 1e-6, 1.0 if "sums=" in value else 2.0, 100 - i)
             for i, value in enumerate(values)
         ]
 

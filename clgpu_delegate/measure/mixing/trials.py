@@ -27,6 +27,7 @@ Sample = Sequence[Array]
 Metric = Callable[[Sequence[Array], Sequence[Array]], float]
 
 _TURNS = 7  # of the times of the whole
+_MEMORY_SHARE = 0.25  # of the device's, for models that are loaded at a time: others need it, too
 _ONLY_ONCE: dict[str, Any] = {"chain": "off", "warm_up": False}  # of what is not timed
 
 
@@ -156,13 +157,32 @@ class Trials:
             return None
 
     def points(self, values: Sequence[str], numbers: Sequence[int]) -> list[PrecisionPoint]:
-        """Measure each value of the option as a whole; their times are taken in turns."""
+        """Measure each value of the option as a whole; their times are taken in turns.
+
+        Where the device has too little memory for all at a time, the first value is measured again
+        with the others, and their times are scaled by its times.
+        """
         self._bar.stage("measuring the whole", len(values))
+        found: list[PrecisionPoint] = []
+        while len(found) < len(values):
+            again = values[:1] if found else []
+            points = self._together([*again, *values[len(found) :]], numbers)
+            scale = found[0].seconds / points[0].seconds if found else 1.0
+            for point in points[len(again) :]:
+                found.append(dataclasses.replace(point, seconds=point.seconds * scale))
+                self._bar.step()
+        return found
+
+    def _together(self, values: Sequence[str], numbers: Sequence[int]) -> list[PrecisionPoint]:
+        """The first of the values in turns: two, or as many as there is memory for."""
         with contextlib.ExitStack() as stack:
-            loaded = []
+            loaded: list[Measured] = []
             for value in values:
                 loaded.append(stack.enter_context(self.loaded(value, numbers)))
-                self._bar.step()
+                peaks = [measured.explanation.peak_bytes for measured in loaded]
+                room = _MEMORY_SHARE * loaded[0].delegate.device.global_bytes
+                if len(loaded) > 1 and sum(peaks) + max(peaks) > room:
+                    break
             seconds = device_times(*(measured.delegate for measured in loaded), turns=_TURNS)
             return [
                 PrecisionPoint(value, measured.error, own, measured.explanation.peak_bytes)
