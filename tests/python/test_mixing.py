@@ -536,6 +536,19 @@ def test_plan_that_may_be_all_of_fp16_has_its_rounded_factors():
     assert [(c.kind, set(c.ids), c.error) for c in changes] == [("factors", {3}, 0.0)]
 
 
+def test_only_all_of_fp16_may_come_nearer_to_the_bound(monkeypatch):
+    """It held the bound on all samples; as many other changes did not."""
+    search = _Search.__new__(_Search)
+    search._held_back, search._seen = [0], [1]
+    search._subject = SimpleNamespace(max_error=1.0)  # type: ignore[assignment]
+    whole = [Change("results", frozenset((n,)), "CONV_2D", 1.0, 1) for n in range(2)]
+    search._whole_of_halves = whole
+    measured = SimpleNamespace(errors=(0.95, 0.1))
+    monkeypatch.setattr(_Search, "_trial", lambda *_: measured)
+    assert search._holds_there(whole[::-1])
+    assert not search._holds_there([whole[0], dataclasses.replace(whole[1], kind="int8")])
+
+
 def test_model_without_a_node_on_the_device_is_told(model, samples):
     with pytest.raises(clgpu_delegate.ClgpuError, match="the delegate claims no node"):
         tune(model, samples, exclude="CONV_2D,TANH,ADD,SUB,MEAN")

@@ -86,6 +86,7 @@ class Ids(NamedTuple):
 
 
 def united(changes: Iterable[Change]) -> Ids:
+    """What all of these change."""
     ids = Ids(set(), set(), set(), set(), set(), set(), set())
     for change in changes:
         for part in change.single:
@@ -96,6 +97,7 @@ def united(changes: Iterable[Change]) -> Ids:
 
 
 def precision_change(change: Change, ids: Ids) -> PrecisionChange:
+    """A change as plans tell it; ``ids`` has what the plan takes."""
     tensors: set[int] = set()
     nodes: set[int] = set()
     taken = 0
@@ -116,6 +118,7 @@ def precision_change(change: Change, ids: Ids) -> PrecisionChange:
 
 
 def names_of(changes: Iterable[Change]) -> set[tuple[str, frozenset[int]]]:
+    """Of single nodes: what all of these change, whatever their errors and groups are."""
     return {part.name for change in changes for part in change.single}
 
 
@@ -133,6 +136,7 @@ def parts_of(changes: Iterable[Change], wanted: Callable[[Change], bool]) -> lis
 
 
 def joined(changes: Sequence[Change]) -> Change:
+    """One change of all their parts."""
     if len(changes) == 1:
         return changes[0]
     kinds = {change.kind for change in changes}

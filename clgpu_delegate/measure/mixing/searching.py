@@ -116,8 +116,7 @@ class _Search:
         self._border_error = 0.0  # of nothing else
         self._pairs: list[Change] = []  # factors as sums of two TF32 numbers, a part of the base
         self._pairs_error = 0.0
-        self._as_halves = False  # all of fp16 holds the bound
-        self._whole_of_halves: list[Change] = []
+        self._whole_of_halves: list[Change] = []  # all of fp16, if that holds the bound
         self._spread = _LEAST_SPREAD  # of the errors of samples, relative to their mean
         self._byte_error = 0.0  # of a node with int8 weights, about
         self._weight_error = 0.0  # of one with weights as half, about
@@ -144,7 +143,6 @@ class _Search:
         self._floats = floats
         half = [] if halves is None else self._halves(floats, halves)
         if halves is not None and self._holds_as_halves(half, floats, halves, everything):
-            self._as_halves = True
             self._base = self._whole_of_halves = self._whole_base(half, floats, halves)
             changes = self._integers(floats, self._alone)
         else:
@@ -797,7 +795,7 @@ class _Search:
             return False
         bound = self._subject.max_error
         worst = max(measured.errors[:held])
-        if self._as_halves and len(changes) == len(self._whole_of_halves):
+        if names_of(changes) == names_of(self._whole_of_halves):
             return worst <= bound  # all of fp16, which held it on all samples
         return worst <= _HELD_MARGIN * bound and self._expected(measured.errors) <= bound
 

@@ -7,7 +7,7 @@ import dataclasses
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from clgpu_delegate.tflite.inference import Array
 
 Sample = Sequence[Array]
 Metric = Callable[[Sequence[Array], Sequence[Array]], float]
+_T = TypeVar("_T")
 
 _TURNS = 7  # of the times of the whole
 _MEMORY_SHARE = 0.25  # of the device's, for models that are loaded at a time: others need it, too
@@ -117,10 +118,8 @@ class Trials:
 
     def digest(self) -> str:
         """Of the model; without the cache, which may have a plan."""
-        options = dataclasses.replace(self._subject.options, precision="mixed", cache="off")
-        delegate = Delegate(options)
+        delegate, interpreter = self._open(precision="mixed", cache="off")
         runtime = self._subject.runtime
-        interpreter = inference.make_interpreter(runtime, self._subject.content, 1, delegate)
         with inference.as_our_error(f"{runtime} with the delegate cannot load the model"):
             interpreter.allocate_tensors()
         explanation = delegate.explain()
@@ -139,22 +138,16 @@ class Trials:
 
     def try_whole(self, precision: str, numbers: Sequence[int]) -> Whole | None:
         """The same, or None where it does not run: then no plan has parts of it."""
-        try:
-            return self.whole(precision, numbers)
-        except InputError:
-            raise
-        except ClgpuError:
-            return None
+        return _unless_it_fails(lambda: self.whole(precision, numbers))
 
     def once(self, precision: str, numbers: Sequence[int]) -> Measured | None:
         """Errors without times; None where it does not run, as an infinite error."""
-        try:
+
+        def measure() -> Measured:
             with self.loaded(precision, numbers, **_ONLY_ONCE) as measured:
                 return measured
-        except InputError:
-            raise
-        except ClgpuError:
-            return None
+
+        return _unless_it_fails(measure)
 
     def points(self, values: Sequence[str], numbers: Sequence[int]) -> list[PrecisionPoint]:
         """Measure each value of the option as a whole; their times are taken in turns.
@@ -195,12 +188,8 @@ class Trials:
         if self._in_search and time.monotonic() > self.end:
             raise Over
         # Sums are those of the plan alone: its error was measured with them.
-        options = dataclasses.replace(
-            self._subject.options, **{"precision": precision, "sums": "float", **more}
-        )
-        delegate = Delegate(options)
+        delegate, interpreter = self._open(**{"precision": precision, "sums": "float", **more})
         runtime = self._subject.runtime
-        interpreter = inference.make_interpreter(runtime, self._subject.content, 1, delegate)
         with inference.as_our_error(f"{runtime} with the delegate cannot run the model"):
             errors = [
                 self._error(number, _outputs(interpreter, self._subject.samples[number]))
@@ -209,6 +198,12 @@ class Trials:
         yield Measured(
             max(errors, default=0.0), tuple(errors), delegate.explain(), delegate, interpreter
         )
+
+    def _open(self, **options: Any) -> tuple[Delegate, Any]:
+        """A delegate with these options beside the subject's, and its interpreter of the model."""
+        subject = self._subject
+        delegate = Delegate(dataclasses.replace(subject.options, **options))
+        return delegate, inference.make_interpreter(subject.runtime, subject.content, 1, delegate)
 
     def _error(self, number: int, outputs: Sequence[Array]) -> float:
         reference = self._reference[number]
@@ -228,6 +223,16 @@ class Trials:
                 "outputs and reference are equal"
             )
         return error
+
+
+def _unless_it_fails(measure: Callable[[], _T]) -> _T | None:
+    """What is measured, or None where the model does not run; mistakes in samples are errors."""
+    try:
+        return measure()
+    except InputError:
+        raise
+    except ClgpuError:
+        return None
 
 
 def spread_of(errors: Sequence[float]) -> float:
