@@ -105,8 +105,7 @@ static int too_large(const cl_image_desc* image) {
          image->height > limit("IMAGE_HEIGHT", UINT64_MAX);
 }
 
-/* Whether a buffer is a sub-buffer. */
-static int is_part(void* object) {
+int is_part(void* object) {
   pthread_mutex_lock(&mutex);
   const struct Object* kept = object != NULL ? *find(object) : NULL;
   const int part = kept != NULL && kept->whole != NULL;

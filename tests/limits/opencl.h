@@ -20,6 +20,7 @@ enum {
   CL_INVALID_MEM_OBJECT = -38,
   CL_INVALID_IMAGE_SIZE = -40,
   CL_INVALID_BINARY = -42,
+  CL_INVALID_ARG_VALUE = -50,
   CL_INVALID_ARG_SIZE = -51,
   CL_INVALID_WORK_GROUP_SIZE = -54,
   CL_INVALID_WORK_ITEM_SIZE = -55,
@@ -80,9 +81,13 @@ int takes_text(void* program);
 void forget_text(void* program);
 void forget_integers(void* kernel);
 int set_integer(void* kernel, cl_uint index, size_t size, const void* value, cl_int* code);
+int asks_address_of_part(void* kernel, cl_uint index, size_t size, const void* value);
 
 /* Counts a launch; 0 if the queue has as many as it keeps without a flush. */
 int may_launch(void* queue);
+
+/* Whether a buffer is a sub-buffer. */
+int is_part(void* object);
 
 /* Notes an object, which uses as much of the device's memory; `bytes` have been reserved. */
 void* keep(void* object, size_t bytes, void* whole);

@@ -226,3 +226,13 @@ int set_integer(void* kernel, cl_uint index, size_t size, const void* value, cl_
                     kernel, index, *(void* const*)value);
   return 1;
 }
+
+/* Whether an argument is a sub-buffer whose address a kernel would note. The driver copies what lies
+ * in sub-buffers to other memory and back, so it is of no use. */
+int asks_address_of_part(void* kernel, cl_uint index, size_t size, const void* value) {
+  char name[64] = "";
+  if (fact("PTX") == NULL || index != 0 || size != sizeof(void*) || value == NULL) return 0;
+  REAL(cl_int, clGetKernelInfo, (void*, cl_uint, size_t, void*, size_t*))(
+      kernel, CL_KERNEL_FUNCTION_NAME, sizeof name, name, NULL);
+  return strcmp(name, "device_address") == 0 && is_part(*(void* const*)value);
+}

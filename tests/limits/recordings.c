@@ -158,6 +158,7 @@ static cl_int give(void* kernel, const struct Argument* a) {
 cl_int clSetKernelArg(void* kernel, cl_uint index, size_t size, const void* value) {
   cl_int taken = 0;
   if (set_integer(kernel, index, size, value, &taken)) return taken;
+  if (asks_address_of_part(kernel, index, size, value)) return CL_INVALID_ARG_VALUE;
   note_argument(kernel, index, size, value);
   const cl_int code = REAL(cl_int, clSetKernelArg, (void*, cl_uint, size_t, const void*))(
       kernel, index, size, value);

@@ -5,14 +5,50 @@ The layer writes such texts for a CPU, whose programs have no instructions of NV
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from tests.limits.test_crashes import die, layer, markers, start
+from tests.python.subprocesses import assert_succeeds, run_python
 
 __all__ = ["layer"]  # the fixture
 
 KERNEL = "cumsum_serial"
 TRIAL = 1  # of the addresses that are set
+
+# Two branches, whose tensors fit side by side where a wider one was before: with a budget that
+# leaves no room for whole objects.
+BRANCHES = """
+import json
+import numpy as np
+import clgpu_delegate
+from tests.model_maker import ModelMaker
+from tests.runtimes import available_runtimes, make_interpreter, run_interpreter
+
+m = ModelMaker()
+x = m.input("x", (1, 16, 16, 8))
+def convolution(x, cin, cout):
+    weights = m.constant(np.full((cout, 1, 1, cin), 1 / cin, np.float32))
+    bias = m.constant(np.zeros(cout, np.float32))
+    return m.op("CONV_2D", [x, weights, bias], (1, 16, 16, cout),
+                padding=1, stride_w=1, stride_h=1)
+narrow = convolution(convolution(x, 8, 64), 64, 8)
+left, right = convolution(narrow, 8, 32), convolution(narrow, 8, 32)
+m.output(convolution(left, 32, 8), convolution(right, 32, 8))
+budget, found = None, []
+for _ in range(2):
+    delegate = clgpu_delegate.load(cache="off", memory_budget=budget, engines="conv2d=naive")
+    before = clgpu_delegate._core.addresses_set()
+    interpreter = make_interpreter(available_runtimes()[0], m.build(), [delegate])
+    for got in run_interpreter(interpreter, [np.full((1, 16, 16, 8), 3, np.float32)]):
+        np.testing.assert_allclose(got, 3, rtol=1e-5)
+    explanation = delegate.explain()
+    (partition,) = explanation.partitions
+    budget = explanation.peak_bytes - 1
+    found.append([partition.layout, clgpu_delegate._core.addresses_set() - before])
+print(json.dumps(found))
+"""
 
 
 @pytest.fixture
@@ -63,3 +99,13 @@ def test_kernel_whose_ptx_ended_the_process_gets_buffers(tmp_path, nvidia):
         assert found[key] == usual[key]
     (note,) = found["notes"]
     assert "with addresses of buffers on NVIDIA emulated; it is left out from now on" in note
+
+
+def test_sub_buffers_have_no_addresses(nvidia):
+    """The driver keeps them in memory of their own, which is out of date until a kernel gets them."""
+    result = run_python(BRANCHES, **nvidia)
+    assert_succeeds(result)
+    (whole, with_all), (divided, with_some) = json.loads(result.stdout)
+    assert whole.startswith("whole objects")
+    assert divided.startswith("offsets")
+    assert TRIAL < with_some < with_all

@@ -14,8 +14,8 @@ namespace clgpu::runtime {
 
 /// NVIDIA's driver takes a quarter of a microsecond for each buffer among a kernel's arguments, in
 /// each launch, and nothing for an integer. Its buffers stay where they are until they are
-/// released, and kernels may read and write all of them. OpenCL does not promise that, so it is
-/// tried.
+/// released, and kernels may read and write all of them; sub-buffers do not (see
+/// plan/lasting.hpp). OpenCL does not promise that, so it is tried.
 class Addresses {
  public:
   /// Where they are not `wanted` they do not work. Adds the programs of the trial to `used`. Throws
