@@ -118,14 +118,20 @@ def test_each_program_is_launched_at_load(device):
         delegate = clgpu_delegate.load(cache="off", device=device, chain=chain)
         make_interpreter("auto", content, [delegate]).allocate_tensors()
         launches.append(delegate.stats()["load"]["launches"])
+        if any(chains["reason"] or chains["kernels"] for chains in delegate.stats()["chains"]):
+            pytest.skip("the device's chains are measured at load, by more launches")
     assert launches[1] == launches[0] + 2
 
 
-def test_predicted_peak_of_memory_is_the_counted_one(device):
+def test_predicted_peak_of_memory_is_the_counted_one(device, tmp_path):
     """What addresses are noted in is no memory of the device."""
     if not has_addresses(device):
         pytest.skip("the device's kernels do not read at the addresses of buffers")
-    delegate = clgpu_delegate.load(cache="off", device=device, zero_copy="off")
+    # The first load also probes the device, and without warm-up no chain is measured.
+    options = {"cache": str(tmp_path / "cache.sqlite"), "zero_copy": "off", "warm_up": False}
+    delegate = clgpu_delegate.load(device=device, **options)
+    make_interpreter("auto", model_of(9), [delegate]).allocate_tensors()
+    delegate = clgpu_delegate.load(device=device, **options)
     gc.collect()
     delegate._native.reset_peak()
     before = delegate.stats()["device_bytes"]

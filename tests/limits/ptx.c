@@ -227,8 +227,8 @@ int set_integer(void* kernel, cl_uint index, size_t size, const void* value, cl_
   return 1;
 }
 
-/* Whether an argument is a sub-buffer whose address a kernel would note. The driver copies what lies
- * in sub-buffers to other memory and back, so it is of no use. */
+/* Whether an argument is a sub-buffer whose address a kernel would note. The driver copies what
+ * lies in sub-buffers to other memory and back, so it is of no use. */
 int asks_address_of_part(void* kernel, cl_uint index, size_t size, const void* value) {
   char name[64] = "";
   if (fact("PTX") == NULL || index != 0 || size != sizeof(void*) || value == NULL) return 0;

@@ -102,7 +102,7 @@ def test_kernel_whose_ptx_ended_the_process_gets_buffers(tmp_path, nvidia):
 
 
 def test_sub_buffers_have_no_addresses(nvidia):
-    """The driver keeps them in memory of their own, which is out of date until a kernel gets them."""
+    """The driver keeps them in memory of their own, which agrees only when a kernel gets them."""
     result = run_python(BRANCHES, **nvidia)
     assert_succeeds(result)
     (whole, with_all), (divided, with_some) = json.loads(result.stdout)
