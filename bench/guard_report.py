@@ -24,6 +24,9 @@ HOST_FLOOR = 0.05
 """The floor of host-bound rows: launches take at least half of their time."""
 
 LIMIT = 3.0
+DIFFERENCE = 0.05
+"""The most that results may differ, relative to their norm: more than kernels of halves may."""
+
 _OF_THE_CACHE = ("the cache ", "there is no cache")  # notes that do not concern the device
 _ONE_ROUND = 0.05  # noise of items that were timed once
 
@@ -52,6 +55,8 @@ class Row:
         Why it could not be measured.
     ratios
         Of each round; empty in files of before.
+    sketch
+        Of the results, as `bench.guard_worker.sketch` makes it; empty in files of before.
     """
 
     item: str
@@ -66,6 +71,7 @@ class Row:
     notes: tuple[str, ...] = ()
     error: str = ""
     ratios: tuple[float, ...] = ()
+    sketch: tuple[float, ...] = ()
 
     @classmethod
     def of(cls, item: str, result: Result, launch_seconds: float) -> Row:
@@ -87,6 +93,7 @@ class Row:
             host_bound=facts["launches"] * launch_seconds > seconds / 2,
             notes=tuple(n for n in facts["notes"] if not n.startswith(_OF_THE_CACHE)),
             ratios=tuple(ratios),
+            sketch=tuple(facts["sketch"]),
         )
 
     @classmethod
@@ -99,10 +106,11 @@ class Row:
             If it lacks a field.
         """
         names = {field.name for field in dataclasses.fields(cls)}
-        data = {"ratios": [], **data}
+        data = {"ratios": [], "sketch": [], **data}
         if set(data) != names or not isinstance(data["notes"], list):
             raise ValueError("its rows have other fields")
-        return cls(**{**data, "notes": tuple(data["notes"]), "ratios": tuple(data["ratios"])})
+        tuples = {name: tuple(data[name]) for name in ("notes", "ratios", "sketch")}
+        return cls(**{**data, **tuples})
 
 
 def spread(values: Sequence[float]) -> float:
@@ -210,9 +218,11 @@ def _missing(now: Row | None, then: Row | None) -> tuple[tuple[str, ...], tuple[
 
 
 def _facts(now: Row, then: Row) -> tuple[list[str], list[str]]:
-    """Problems and remarks on launches, nodes and notes."""
+    """Problems and remarks on results, launches, nodes and notes."""
     problems: list[str] = []
     remarks: list[str] = []
+    if then.sketch and not _difference(now, then) <= DIFFERENCE:
+        problems.append(f"other results: they differ by {_difference(now, then):.2g} of their norm")
     if now.launches != then.launches:
         more = now.launches > then.launches
         text = f"{'more' if more else 'fewer'} launches: {then.launches} -> {now.launches}"
@@ -226,6 +236,13 @@ def _facts(now: Row, then: Row) -> tuple[list[str], list[str]]:
     problems += [f"new note: {note}" for note in now.notes if _front(note) not in before]
     remarks += [f"gone: {front}" for front in sorted(before - after)]
     return problems, remarks
+
+
+def _difference(now: Row, then: Row) -> float:
+    """An estimate of how much the results differ, relative to the norm of the earlier ones."""
+    if len(now.sketch) != len(then.sketch):
+        return math.inf
+    return math.dist(now.sketch, then.sketch) / (math.hypot(*then.sketch) or 1.0)
 
 
 def _front(note: str) -> str:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 PACKAGE = "clgpu_delegate"
+SKETCH = 16
 
 _SHORT_S = 20e-3  # shorter inferences are timed three times in a round
 
@@ -53,6 +54,28 @@ def file_of(folder: Path, model: str) -> Path:
     return folder / f"{model.replace(' ', '-')}.tflite"
 
 
+def sketch(values: np.ndarray) -> list[float]:
+    """Return a few numbers whose distance to those of another array estimates that of the arrays.
+
+    Each is the sum of every 16th element, with signs that depend on the place alone: the count
+    sketch of Charikar, Chen and Farach-Colton, "Finding frequent items in data streams" (2002).
+
+    Parameters
+    ----------
+    values
+        Numbers of any shape.
+
+    Returns
+    -------
+    list[float]
+        `SKETCH` numbers; their Euclidean norm is about that of the array.
+    """
+    signs = np.random.default_rng(values.size).integers(0, 2, values.size, np.int8) * 2 - 1
+    signed = np.zeros(-(-values.size // SKETCH) * SKETCH)
+    np.multiply(values.ravel(), signs, out=signed[: values.size], dtype=np.float64)
+    return [float(total) for total in signed.reshape(-1, SKETCH).sum(axis=0)]
+
+
 _Made = tuple[bytes, list[Any]]  # a model, and its inputs
 
 
@@ -65,10 +88,12 @@ class _Held:
         for detail, value in zip(self._interpreter.get_input_details(), inputs):
             self._interpreter.set_tensor(detail["index"], value)
         self._interpreter.invoke()
+        self._sketch: list[float] = []  # of all outputs
         for detail in self._interpreter.get_output_details():
             value = self._interpreter.get_tensor(detail["index"])
             if value.dtype.kind == "f" and not np.isfinite(value).all():
                 raise RuntimeError("an output has numbers that are not finite")
+            self._sketch += sketch(value)
         self._node = item["node"]
         self._runs = 0
 
@@ -96,6 +121,7 @@ class _Held:
             "notes": list(plan.notes),
             "device_bytes": stats["device_bytes"],
             "chains": stats.get("chains", []),
+            "sketch": self._sketch,
         }
 
 

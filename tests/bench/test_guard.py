@@ -22,6 +22,7 @@ from bench.guard_clock import Clock, Work
 from bench.guard_items import Item, all_items
 from bench.guard_report import Row
 from bench.guard_session import Build, Measured, Result, Session, Worker
+from bench.guard_worker import SKETCH
 from bench.plans import models, snapshots, text
 from clgpu_delegate import Explanation, _core
 
@@ -262,9 +263,14 @@ def test_guard_writes_a_baseline_and_fails_on_a_doctored_one(device, tmp_path):
     (row,) = guard_baseline.read(path).rows
     assert min(row.ratio, row.ms, row.launches) > 0
     assert (row.claimed, row.nodes, row.rounds) == (13, 13, 2)
+    assert len(row.sketch) == SKETCH
+    assert row.sketch != (0.0,) * SKETCH
 
     # Far apart, so that load on this machine does not matter.
-    doctored = dataclasses.replace(row, ratio=row.ratio / 1e6, launches=row.launches - 1)
+    doctored = dataclasses.replace(
+        row, ratio=row.ratio / 1e6, launches=row.launches - 1,
+        sketch=tuple(1.1 * number for number in row.sketch),
+    )  # fmt: skip
     missing = dataclasses.replace(row, item="lenet5 b1 fp32 gone")
     write(path, device_of(device), [doctored, missing])
     code, output = invoke(*common, "--markdown", note, "--json", data)
@@ -272,7 +278,9 @@ def test_guard_writes_a_baseline_and_fails_on_a_doctored_one(device, tmp_path):
     assert "FAILED: 2 of 2 items" in output
     assert f"more launches: {row.launches - 1} -> {row.launches}" in note.read_text()
     changes = json.loads(data.read_text())["changes"]["baseline"]
-    assert changes[0]["problems"][0].startswith("slower: ")
+    slower, results, _ = changes[0]["problems"]
+    assert slower.startswith("slower: ")
+    assert results == "other results: they differ by 0.091 of their norm"
     assert changes[1]["problems"] == ["not measured"]
 
 
@@ -291,7 +299,7 @@ def test_slower_item_that_launches_bound_is_measured_again_alone(
 
     def measured(request: guard.Request, items: list[Item], *_: Any, **__: Any) -> Measured:
         calls.append((request.time_limit, [item.name for item in items]))
-        facts = {"launches": launches, "claimed": 13, "nodes": 13, "notes": []}
+        facts = {"launches": launches, "claimed": 13, "nodes": 13, "notes": [], "sketch": []}
         ratio = 2.0 if len(calls) == 1 else alone
         samples = dict.fromkeys(range(5), (ratio * 0.03, 0.03))
         clock = {"seconds": 0.03, "launch_seconds": 1.0, "work": [4096, 100]}

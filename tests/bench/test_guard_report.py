@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 
+import numpy as np
 import pytest
 
 from bench.guard_items import all_items, chosen
 from bench.guard_report import (
+    DIFFERENCE,
     FLOOR,
     HOST_FLOOR,
     LIMIT,
@@ -20,6 +22,7 @@ from bench.guard_report import (
     spread,
 )
 from bench.guard_session import Result
+from bench.guard_worker import SKETCH, sketch
 
 ROW = Row("resnet50 b16 fp16", 0.5, 0.001, 0.89, 9, 58, 73, 73)
 REFUSAL = "kernel conv2d/tensor_gemm_64x64 does not work on this device: ptxas says no"
@@ -52,6 +55,43 @@ def test_times_move_beyond_the_noise_only(factor, noise, problem, remark):
     assert change.problems == ((problem,) if problem else ())
     assert change.remarks == ((remark,) if remark else ())
     assert change.is_faster == bool(remark)
+
+
+@pytest.mark.parametrize(
+    ("now", "then", "problems"),
+    [
+        ((3.0, 4.0), (3.0, 4.0), 0),
+        ((3.0, 4.0 + 4.9 * DIFFERENCE), (3.0, 4.0), 0),
+        ((3.0, 4.0 + 5.1 * DIFFERENCE), (3.0, 4.0), 1),
+        ((float("nan"), 4.0), (3.0, 4.0), 1),
+        ((3.0, 4.0, 0.0), (3.0, 4.0), 1),  # of other outputs
+        ((1.0,), (0.0,), 1),
+        ((0.0,), (0.0,), 0),
+        ((3.0, 4.0), (), 0),  # a baseline of before
+    ],
+)
+def test_other_results_are_a_problem(now, then, problems):
+    change = compare(like(sketch=now), like(sketch=then))
+    assert len(change.problems) == problems
+    assert all(p.startswith("other results: they differ by ") for p in change.problems)
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (5,), (SKETCH,), (3, 7, 50), (10_000,)], ids=str)
+def test_sketch_tells_how_much_results_differ(shape):
+    rng = np.random.default_rng(1)
+    x = rng.standard_normal(shape).astype(np.float32)
+    y = x + 0.3 * rng.standard_normal(shape).astype(np.float32)
+    assert len(sketch(x)) == SKETCH
+    assert sketch(x) == sketch(x.copy())
+    estimate = np.linalg.norm(np.subtract(sketch(x), sketch(y)))
+    least, most = (0.999, 1.001) if x.size <= SKETCH else (0.5, 2)  # exact, or an estimate
+    assert least < estimate / np.linalg.norm(x - y) < most
+
+
+def test_sketch_is_of_integers_and_of_halves_too():
+    assert sketch(np.full(100, -128, np.int8)) == sketch(np.full(100, -128.0))
+    assert sketch(np.full(100, 60000, np.float16)) == sketch(np.full(100, 60000.0))
+    assert sketch(np.zeros(0, np.float32)) == [0.0] * SKETCH
 
 
 def test_noise_is_that_of_both_runs():
@@ -128,10 +168,13 @@ def test_spread_is_half_the_range_between_the_quartiles():
 
 def test_rows_are_medians_of_ratios():
     samples = {0: (1e-3, 2e-3), 1: (3e-3, 3e-3), 2: (1e-3, 4e-3)}
-    facts = {"launches": 3, "claimed": 5, "nodes": 6, "notes": ["a"], "left": ["b"]}
+    facts = {
+        "launches": 3, "claimed": 5, "nodes": 6, "notes": ["a"], "left": ["b"], "sketch": [1.5],
+    }  # fmt: skip
     row = Row.of("x", Result(samples, facts), launch_seconds=1e-6)
     assert (row.ratio, row.ms, row.rounds) == (0.5, 1.0, 3)
     assert (row.launches, row.claimed, row.nodes, row.notes) == (3, 5, 6, ("a",))
+    assert row.sketch == (1.5,)
     assert not row.host_bound
     assert Row.of("x", Result(samples, facts), launch_seconds=2e-4).host_bound
     assert Row.of("x", Result(error="no"), 1e-6).error == "no"
