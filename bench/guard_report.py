@@ -221,8 +221,8 @@ def _facts(now: Row, then: Row) -> tuple[list[str], list[str]]:
     """Problems and remarks on results, launches, nodes and notes."""
     problems: list[str] = []
     remarks: list[str] = []
-    if then.sketch and not _difference(now, then) <= DIFFERENCE:
-        problems.append(f"other results: they differ by {_difference(now, then):.2g} of their norm")
+    if then.sketch and not (difference := _difference(now, then)) <= DIFFERENCE:
+        problems.append(f"other results: they differ by {difference:.2g} of their norm")
     if now.launches != then.launches:
         more = now.launches > then.launches
         text = f"{'more' if more else 'fewer'} launches: {then.launches} -> {now.launches}"

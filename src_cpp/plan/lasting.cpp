@@ -17,20 +17,11 @@ bool has(const std::vector<Transfer>& transfers, int buffer) {
                      [&](const Transfer& each) { return each.buffer == buffer; });
 }
 
-/// Whether a kernel gets a sub-buffer: another tensor begins within the same object.
-bool is_part(const Plan& plan, const Buffer& buffer) {
-  if (buffer.place != Buffer::Place::kArena) return false;
-  return std::any_of(plan.buffers.begin(), plan.buffers.end(), [&](const Buffer& other) {
-    return other.place == Buffer::Place::kArena && other.object == buffer.object &&
-           other.offset > 0;
-  });
-}
-
 }  // namespace
 
 bool is_lasting(const Plan& plan, int buffer) {
   return plan.moves.empty() && !has(plan.uploads, buffer) && !has(plan.downloads, buffer) &&
-         !is_part(plan, plan.buffers[uz(buffer)]);
+         !plan.buffers[uz(buffer)].is_part;
 }
 
 std::vector<int> lasting_arguments(const Plan& plan, const Step& step) {

@@ -32,9 +32,12 @@ struct Buffer {
   std::string name;
   Place place = Place::kArena;
   std::int64_t bytes = 0;
-  int object = 0;            ///< arena only: index into Plan::objects
-  std::int64_t offset = 0;   ///< arena only: bytes from the object's start
-  std::int64_t span = 0;     ///< arena only: bytes kept for it there, `bytes` or more
+  int object = 0;           ///< arena only: index into Plan::objects
+  std::int64_t offset = 0;  ///< arena only: bytes from the object's start
+  std::int64_t span = 0;    ///< arena only: bytes kept for it there, `bytes` or more
+  /// Arena only: tensors lie in different places of the object, so kernels get sub-buffers for all
+  /// of them: a kernel must not have an object and a part of it as arguments if it writes one.
+  bool is_part = false;
   int first = 0, last = -1;  ///< arena only: run steps that need it; uploads are -1
   int carried = -1;          ///< carried only: its number, ir::Tensor::carried
   bool scratch = false;      ///< a candidate's own memory

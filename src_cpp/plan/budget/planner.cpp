@@ -453,9 +453,14 @@ class Planner {
       plan_.poison = true;
       layout = apart(blocks);
     }
+    std::vector<bool> divided(layout.bytes.size());
+    for (std::size_t k = 0; k < members.size(); ++k) {
+      if (layout.offsets[k] > 0) divided[uz(layout.objects[k])] = true;
+    }
     for (std::size_t k = 0; k < members.size(); ++k) {
       Buffer& buffer = plan_.buffers[members[k]];
       buffer.object = layout.objects[k];
+      buffer.is_part = divided[uz(layout.objects[k])];
       buffer.offset = layout.offsets[k];
       buffer.span = layout.spans[k];
       buffer.first = blocks[k].first;

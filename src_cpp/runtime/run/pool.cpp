@@ -141,8 +141,6 @@ void Lease::on_parting(std::function<void()> parting) {
   parting_ = std::move(parting);
 }
 
-// In a divided object all tensors are sub-buffers: a kernel must not have an object and a part of
-// it as arguments if it writes one of them.
 void Lease::refresh(bool& stale) {
   using plan::Buffer;
   pool_->provide(needs_);
@@ -150,16 +148,11 @@ void Lease::refresh(bool& stale) {
   stale = true;
   generation_ = 0;
   of_buffer_.assign(plan_.buffers.size(), nullptr);
-  std::vector<bool> divided(plan_.objects.size());
-  for (const Buffer& buffer : plan_.buffers) {
-    if (buffer.place == Buffer::Place::kArena && buffer.offset > 0)
-      divided[uz(buffer.object)] = true;
-  }
   for (std::size_t i = 0; i < plan_.buffers.size(); ++i) {
     const Buffer& buffer = plan_.buffers[i];
     if (buffer.place != Buffer::Place::kArena) continue;
     const std::size_t slot = slot_of_[uz(buffer.object)];
-    of_buffer_[i] = divided[uz(buffer.object)]
+    of_buffer_[i] = buffer.is_part
                         ? pool_->part(slot, buffer.offset, buffer.span, "'" + buffer.name + "'")
                         : pool_->slots_[slot].object.get();
   }
