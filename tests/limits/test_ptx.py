@@ -10,6 +10,7 @@ import json
 import pytest
 
 from tests.limits.test_crashes import die, layer, markers, start
+from tests.limits.test_quirks import MODEL_OF_BRANCHES
 from tests.python.subprocesses import assert_succeeds, run_python
 
 __all__ = ["layer"]  # the fixture
@@ -17,25 +18,10 @@ __all__ = ["layer"]  # the fixture
 KERNEL = "cumsum_serial"
 TRIAL = 1  # of the addresses that are set
 
-# Two branches, whose tensors fit side by side where a wider one was before: with a budget that
-# leaves no room for whole objects.
-BRANCHES = """
-import json
-import numpy as np
-import clgpu_delegate
-from tests.model_maker import ModelMaker
-from tests.runtimes import available_runtimes, make_interpreter, run_interpreter
-
-m = ModelMaker()
-x = m.input("x", (1, 16, 16, 8))
-def convolution(x, cin, cout):
-    weights = m.constant(np.full((cout, 1, 1, cin), 1 / cin, np.float32))
-    bias = m.constant(np.zeros(cout, np.float32))
-    return m.op("CONV_2D", [x, weights, bias], (1, 16, 16, cout),
-                padding=1, stride_w=1, stride_h=1)
-narrow = convolution(convolution(x, 8, 64), 64, 8)
-left, right = convolution(narrow, 8, 32), convolution(narrow, 8, 32)
-m.output(convolution(left, 32, 8), convolution(right, 32, 8))
+# With a budget that leaves no room for whole objects, the second time.
+BRANCHES = (
+    MODEL_OF_BRANCHES
+    + """
 budget, found = None, []
 for _ in range(2):
     delegate = clgpu_delegate.load(cache="off", memory_budget=budget, engines="conv2d=naive")
@@ -49,6 +35,7 @@ for _ in range(2):
     found.append([partition.layout, clgpu_delegate._core.addresses_set() - before])
 print(json.dumps(found))
 """
+)
 
 
 @pytest.fixture

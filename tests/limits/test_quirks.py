@@ -28,9 +28,8 @@ FLUSHES = {
 }
 LARGE_IMAGES = {"LIMITS_IMAGE_TEXELS": str(2**27)}
 
-# Prints what convolutions are computed with. The tensors of the two branches fit side by side where
-# a wider one was before.
-BRANCHES = """
+# A model in `m`. The tensors of the two branches fit side by side where a wider one was before.
+MODEL_OF_BRANCHES = """
 import json, sys
 import numpy as np
 import clgpu_delegate
@@ -47,6 +46,11 @@ def convolution(x, cin, cout):
 narrow = convolution(convolution(x, 8, 64), 64, 8)
 left, right = convolution(narrow, 8, 32), convolution(narrow, 8, 32)
 m.output(convolution(left, 32, 8), convolution(right, 32, 8))
+"""
+# Prints what convolutions are computed with.
+BRANCHES = (
+    MODEL_OF_BRANCHES
+    + """
 delegate = clgpu_delegate.load(engines=json.loads(sys.argv[1]), warm_up=True)
 interpreter = make_interpreter(available_runtimes()[0], m.build(), [delegate])
 for got in run_interpreter(interpreter, [np.full((1, 16, 16, 8), 3, np.float32)]):
@@ -59,6 +63,7 @@ print(json.dumps({
     "layout": explanation.partitions[0].layout,
 }))
 """
+)
 IMAGES = json.dumps({"conv2d": "quads_image"})
 BUFFERS = json.dumps({"conv2d": "naive"})
 
