@@ -47,20 +47,30 @@ static inline uint chain_read(volatile __global uint *p) {
 #define CHAIN_BARRIER(number, items) barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)
 #endif
 
-// Returns when `groups` groups have called it `calls` times, each with all its work-items, or when one has
-// looked `patience` times in vain.
-static inline void chain_wait(volatile __global uint *state, uint calls, uint groups,
-                              uint patience) {
+// Tells the others that this group has finished what it did until here. All its work-items call it.
+static inline void chain_tell(volatile __global uint *state) {
   barrier(CHAIN_FENCES);
+  if (get_local_id(0) == 0) chain_arrive(&state[CHAIN_ARRIVED]);
+}
+
+// Returns when groups have told so `awaited` times, all together, or when one has looked `patience` times in vain.
+// All work-items of the group call it, on NVIDIA perhaps in different places.
+static inline void chain_await(volatile __global uint *state, uint awaited, uint patience) {
   if (get_local_id(0) == 0) {
-    chain_arrive(&state[CHAIN_ARRIVED]);
     uint looks = 0;
-    while (chain_read(&state[CHAIN_ARRIVED]) < calls * groups) {
+    while (chain_read(&state[CHAIN_ARRIVED]) < awaited) {
       if (looks++ == patience) atomic_xchg(&state[CHAIN_GAVE_UP], 1u);
       if (looks % 64 == 0 && chain_read(&state[CHAIN_GAVE_UP]) != 0) break;
     }
   }
   barrier(CHAIN_FENCES);
+}
+
+// Returns when `groups` groups have called it `calls` times.
+static inline void chain_wait(volatile __global uint *state, uint calls, uint groups,
+                              uint patience) {
+  chain_tell(state);
+  chain_await(state, calls * groups, patience);
 }
 
 static inline void chain_end(volatile __global uint *state, uint groups) {

@@ -6,10 +6,19 @@
 // work-items of its work-group, defined for each stage.
 //
 // Parameters of each function, before those of the kernel: one of its work-groups, a work-item of it, its
-// work-groups along two axes, the work-group's local memory, and the number of its barrier.
+// work-groups along two axes, the work-group's local memory, the number of its barrier; and, of a chain, its state
+// and what it waits for (chain_await), 0: nothing. CHAIN_WAITS 0|1: 1: OPERANDS_READY waits for that.
 #define CHAIN_PARAMETERS                                                                           \
   const int chain_group, const int chain_item, const int chain_groups_0, const int chain_groups_1, \
-      __local uchar *chain_local, const int chain_barrier,
+      __local uchar *chain_local, const int chain_barrier, volatile __global uint *chain_state,    \
+      const uint chain_awaited, const uint chain_patience,
+
+#if CHAIN_WAITS
+#define OPERANDS_READY() \
+  if (chain_awaited != 0) chain_await(chain_state, chain_awaited, chain_patience)
+#else
+#define OPERANDS_READY()
+#endif
 
 #define __kernel CHAIN_FUNCTION
 #define reqd_work_group_size(x, y, z) unused

@@ -7,6 +7,11 @@
 //
 // OpenCL C allows such declarations in kernels only. A stage of a chain is a function, for which
 // common/chain_stage.cl defines these macros: `name` is then a pointer, so its size must not be taken.
+//
+// OPERANDS_READY()                stands between reads of what no launch of an inference writes, such as weights, and
+//                                 all others, in a place that all work-items reach: a stage waits there for those before
+//                                 it. The arguments that are read before are Operand::early
+#define OPERANDS_READY()
 #define LOCAL_ARRAY(T, name, n) __local T name[n]
 #define LOCAL_ARRAY2(T, name, n, m) __local T name[n][m]
 #define LOCAL_ARRAY3(T, name, n, m, k) __local T name[n][m][k]

@@ -131,9 +131,10 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv2d_tensor_h
   }
   uint right[FILTER_H][2 * BLOCKS];
 
-  copy_chunk(item, base, src, outside, 0, y0, x0, in_h, in_w, in_c);
 #pragma unroll
   for (int u = 0; u < FILTER_H; ++u) load_right(right[u], packed, u, lane);
+  OPERANDS_READY();
+  copy_chunk(item, base, src, outside, 0, y0, x0, in_h, in_w, in_c);
 
   const int lane_x = warp_x * 16 + lane % 16;
   for (int chunk = 0; chunk < chunks; ++chunk) {

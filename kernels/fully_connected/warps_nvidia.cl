@@ -186,6 +186,15 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void fully_connected
   const int g = lane / 4, q = lane % 4;
   const int group = get_group_id(0);
   const int n0 = group / (APART / 8) * (2 * APART) + group % (APART / 8) * 8;
+  packed += (size_t)group * STEPS * (READS * 32) + lane;
+#if GATED
+  packed2 += (size_t)group * STEPS * (READS * 32) + lane;
+#endif
+  // All that a work-item reads from global memory is on its way before it waits for any of it.
+  uint4 ring[AHEAD][MATRICES][READS];
+#pragma unroll
+  for (int a = 0; a < AHEAD; ++a) READ_STEP(ring[a], warp + a * WARPS);
+  OPERANDS_READY();
 #if UPDATE
   const long wanted = LOAD(INDEX_T, start, axis);
   const int begin_of_rows = (int)clamp(wanted, 0L, (long)most) * inner;
@@ -198,14 +207,6 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void fully_connected
       STORE(DST_T, dst, at, LOAD(DST_T, old, at));
   }
 #endif
-  packed += (size_t)group * STEPS * (READS * 32) + lane;
-#if GATED
-  packed2 += (size_t)group * STEPS * (READS * 32) + lane;
-#endif
-  // All that a work-item reads from global memory is on its way before it waits for any of it.
-  uint4 ring[AHEAD][MATRICES][READS];
-#pragma unroll
-  for (int a = 0; a < AHEAD; ++a) READ_STEP(ring[a], warp + a * WARPS);
   const int second_run = item / 8 % 2;
   const int n = n0 + item % 8 + second_run * APART;  // the column that it finishes
   const int own = min(n, cols - 1);

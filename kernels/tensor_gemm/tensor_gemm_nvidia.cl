@@ -262,6 +262,7 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void tensor_gemm(
   for (int s = 0; s < AHEAD; ++s) {
     if (s < count) COPY_RIGHT(s, s);
   }
+  OPERANDS_READY();
 
   // This item copies the bytes column * COPY .. of ROWS pixels.
   const int column = item % COLUMNS;

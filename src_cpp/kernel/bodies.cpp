@@ -273,7 +273,7 @@ void Bodies::add(const Launch& launch, bool copied) {
 std::string Bodies::text(bool named_barriers) {
   const std::string functions = assemble(kFunctions);
   std::ostringstream out;
-  out << functions;
+  out << "#define CHAIN_WAITS " << (named_barriers ? 1 : 0) << '\n' << functions;
   std::set<std::string> types = names_of(assemble(kTypes)).symbols;
   types.insert(cl_name(DType::kBF16));  // of common/more_types.cl, whose functions are not shared
   for (const std::string& type : names_of(source_text(kStoredTypes)).symbols) types.insert(type);
@@ -291,10 +291,11 @@ std::string Bodies::text(bool named_barriers) {
 
 std::string Bodies::call(const Launch& launch, const std::vector<std::string>& arguments,
                          const std::string& groups_0, const std::string& groups_1,
-                         const std::string& local_memory, const std::string& barrier) const {
+                         const std::string& local_memory, const std::string& barrier,
+                         const std::string& waiting) const {
   const Body& body = bodies_.at(key_of(launch));
   std::string text = body.launch->entry + "_" + body.function + "(group, item, " + groups_0 + ", " +
-                     groups_1 + ", " + local_memory + ", " + barrier;
+                     groups_1 + ", " + local_memory + ", " + barrier + ", " + waiting;
   for (const std::string& argument : arguments) text += ", " + argument;
   return text + ");";
 }

@@ -51,10 +51,13 @@ class Bodies {
   std::string text(bool named_barriers);
 
   /// A call of the function of a launch. `arguments`: those of its kernel, in their order;
-  /// `local_memory` and `barrier` are expressions.
+  /// `local_memory` and `barrier` are expressions; `waiting` are those of a chain's state, of what
+  /// the function waits for and of its patience, for members of a bundle kNoWaiting.
   std::string call(const Launch& launch, const std::vector<std::string>& arguments,
                    const std::string& groups_0, const std::string& groups_1,
-                   const std::string& local_memory, const std::string& barrier) const;
+                   const std::string& local_memory, const std::string& barrier,
+                   const std::string& waiting) const;
+  static constexpr const char* kNoWaiting = "0, 0u, 0u";
 
  private:
   struct Body {

@@ -58,7 +58,7 @@ void write_members(std::ostringstream& out, const std::vector<const Member*>& me
   out << "    const int at = me - " << begin << ", member = " << member << ";\n"
       << "    const int group = at - " << chosen(starts) << ";\n    "
       << bodies.call(*members.front()->launch, passed, chosen(groups_0), chosen(groups_1),
-                     has_local ? "local_memory" : "(__local uchar *)0", "0")
+                     has_local ? "local_memory" : "(__local uchar *)0", "0", Bodies::kNoWaiting)
       << '\n';
 }
 

@@ -12,18 +12,21 @@ namespace {
 constexpr const char* kPrelude = "common/chain.cl";
 
 /// The call of a stage's function, for its work-group `group` and the work-item `item` of it.
-std::string call(const Stage& stage, const Bodies& bodies, const std::string& slot) {
+std::string call(const Stage& stage, const Bodies& bodies, const std::string& slot,
+                 const std::string& awaited) {
   const Launch& launch = *stage.launch;
   const auto groups = [&](std::size_t axis) {
     return std::to_string(launch.global[axis] / launch.local[axis]);
   };
   return bodies.call(launch, arguments_of(stage), groups(0), groups(1),
                      "local_memory + " + slot + " * " + std::to_string(stage.local_bytes),
-                     "1 + " + slot);
+                     "1 + " + slot, "state, " + awaited + ", patience");
 }
 
+/// `awaited`: groups that must have told before the stage continues at OPERANDS_READY; 0: it does
+/// not wait there.
 void write_stage(std::ostringstream& out, const Stage& stage, const Bodies& bodies,
-                 const Chain& chain) {
+                 const Chain& chain, std::size_t awaited) {
   const Launch& launch = *stage.launch;
   const std::size_t items = group_items(launch);
   const std::size_t groups = groups_of(launch);
@@ -42,19 +45,22 @@ void write_stage(std::ostringstream& out, const Stage& stage, const Bodies& bodi
         << ", item = at % " << items << ";\n";
     // A group that gives up says so before it arrives at the next wait, so all that pass it know.
     if (stage.is_lasting) out << "      if (chain_read(&state[CHAIN_GAVE_UP]) != 0) break;\n";
-    out << "      " << call(stage, bodies, "0") << "\n    }\n";
+    out << "      " << call(stage, bodies, "0", "0u") << "\n    }\n";
   } else {
     const std::size_t slots = static_cast<std::size_t>(stage.slots);
     const bool one = slots == 1 && items == chain.items;
     out << "    const int slot = " << (one ? "0" : "local_item / " + std::to_string(items))
         << ", item = " << (one ? "local_item" : "local_item % " + std::to_string(items)) << ";\n";
+    if (awaited > 0) out << "    uint awaited = " << awaited << "u;\n";
     if (!one) out << "    if (slot < " << slots << ")\n";
     out << "    for (int group = slot * " << all << " + " << mine << "; group < " << groups
-        << "; group += " << chain.groups * slots << ") {\n      " << call(stage, bodies, "slot")
-        << "\n";
+        << "; group += " << chain.groups * slots << ") {\n      "
+        << call(stage, bodies, "slot", awaited > 0 ? "awaited" : "0u") << "\n";
+    if (awaited > 0) out << "      awaited = 0;\n";
     // The next one uses the same local memory.
     if (groups > chain.groups * slots) out << "      CHAIN_BARRIER(1 + slot, " << items << ");\n";
     out << "    }\n";
+    if (awaited > 0) out << "    if (awaited != 0) chain_await(state, awaited, patience);\n";
   }
   out << "  }\n";
 }
@@ -76,12 +82,16 @@ std::string chain_text(const Chain& chain) {
       << "  const int me = get_group_id(0), local_item = get_local_id(0);\n";
   std::size_t waits = 0;
   for (const Stage& stage : chain.stages) {
-    if (stage.waits) {
-      out << "  chain_wait(state, " << ++waits << "u, " << chain.groups << "u, patience);\n";
+    waits += stage.waits ? 1 : 0;
+    const bool within = stage.waits && stage.waits_within;
+    if (within) {
+      out << "  chain_tell(state);\n";
+    } else if (stage.waits) {
+      out << "  chain_wait(state, " << waits << "u, " << chain.groups << "u, patience);\n";
     } else {
       out << "  barrier(CLK_LOCAL_MEM_FENCE);\n";  // the stage before may still use local memory
     }
-    write_stage(out, stage, bodies, chain);
+    write_stage(out, stage, bodies, chain, within ? waits * chain.groups : 0);
   }
   out << "  chain_end(state, " << chain.groups << "u);\n}\n";
   return out.str();

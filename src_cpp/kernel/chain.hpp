@@ -13,6 +13,9 @@ namespace clgpu::kernel {
 struct Stage : Member {
   /// It reads or overwrites memory that a stage since the last wait writes or reads.
   bool waits = false;
+  /// It waits within its function, at OPERANDS_READY, after it has read what no stage writes. Only
+  /// with `nvidia`, where parts of a work-group may wait in different places.
+  bool waits_within = false;
   /// Work-items of different work-groups do not cooperate, so any work-item of the chain takes any
   /// of them. Otherwise a work-group of the stage is computed by as many neighbours within one of
   /// the chain's.

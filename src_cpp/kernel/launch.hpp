@@ -26,6 +26,7 @@ struct Operand {
   /// The kernel reads it as an image over the buffer: texel i is elements 4i to 4i+3 of this type,
   /// float or half. Its size in bytes is a multiple of a texel's.
   std::optional<DType> image{};
+  bool early = false;  ///< read before OPERANDS_READY of the kernel (common/local.cl)
 };
 /// Bytes of a texel of four elements.
 inline std::int64_t texel_bytes(DType type) { return 4 * static_cast<std::int64_t>(size_of(type)); }
@@ -91,6 +92,11 @@ struct Launch {
   }
   Launch& scratch_image(int i, DType type) {
     return arg(Operand{Operand::Kind::kScratch, i, false, true, type});
+  }
+  /// The last argument is read before OPERANDS_READY.
+  Launch& early() {
+    std::get<Operand>(args.back()).early = true;
+    return *this;
   }
   Launch& i32(std::int64_t value) {
     if (value < INT32_MIN || value > INT32_MAX) {

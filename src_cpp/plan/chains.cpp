@@ -55,6 +55,27 @@ bool writes_one_of(const Step& step, const std::set<int>& buffers) {
                      [&](const Use& use) { return use.writes && buffers.count(use.buffer) > 0; });
 }
 
+/// The buffers that launches of an inference write.
+std::set<int> written_buffers(const Plan& plan) {
+  std::set<int> buffers;
+  for (const Step& step : plan.run) {
+    for (const Use& use : uses_of(step)) {
+      if (use.writes) buffers.insert(use.buffer);
+    }
+  }
+  return buffers;
+}
+
+/// Whether the kernel of a step reads something before OPERANDS_READY, and all of it lasts.
+bool reads_early(const Step& step, const std::set<int>& written) {
+  bool any = false, all = true;
+  for_operands(step, [&](int buffer, const kernel::Operand& operand) {
+    any = any || operand.early;
+    all = all && !(operand.early && written.count(buffer) > 0);
+  });
+  return any && all;
+}
+
 /// Builds one chain at a time.
 class Builder {
  public:
@@ -116,7 +137,7 @@ std::vector<Chain> find_chains(const Plan& plan, const std::vector<std::size_t>&
   std::vector<Chain> chains;
   if (!plan.moves.empty()) return chains;
   Builder builder(plan, limits);
-  const std::set<int> updated = updated_in_place(plan);
+  const std::set<int> updated = updated_in_place(plan), written = written_buffers(plan);
   for (std::size_t i = 0; i < plan.run.size(); ++i) {
     const Step& step = plan.run[i];
     auto stage = stage_of(step.launch, local_bytes[i], limits);
@@ -124,6 +145,7 @@ std::vector<Chain> find_chains(const Plan& plan, const std::vector<std::size_t>&
       stage->is_lasting = true;
       if (!stage->is_free) stage.reset();
     }
+    if (stage && limits.nvidia && !stage->is_free) stage->waits_within = reads_early(step, written);
     const bool same = i == 0 || step.launch.build_flags == plan.run[i - 1].launch.build_flags;
     if (!same) builder.end(static_cast<int>(i), chains);
     if (!stage) {

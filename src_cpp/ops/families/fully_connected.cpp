@@ -94,6 +94,7 @@ struct WeightsForm {
   bool as_int8 = false;  ///< uint8 less 128
   bool packed = false;   ///< scratch buffer 0
   bool has_zero = true;  ///< it has the macro WEIGHTS_ZERO
+  bool early = false;    ///< read before OPERANDS_READY
 };
 
 /// Appends a launch that lacks only tile macros and range, and the launches that must run before
@@ -101,7 +102,7 @@ struct WeightsForm {
 kernel::Launch& add_launch(kernel::Candidate& candidate, const NodeContext& node,
                            const Products& size, const char* file, const char* entry,
                            const WeightsForm& form = {}) {
-  const auto [as_int8, packed, has_zero] = form;
+  const auto [as_int8, packed, has_zero, early] = form;
   kernel::Launch launch(file, entry);
   const ir::Tensor& weights = node.input(kWeights);
   launch.type("SRC_T", node.input(kSrc).storage);
@@ -109,6 +110,7 @@ kernel::Launch& add_launch(kernel::Candidate& candidate, const NodeContext& node
   set_result_types(launch, node, kBias, Requantization::kReal);
   launch.src(kSrc);
   packed ? launch.scratch_in(0) : launch.src(kWeights);
+  if (early) launch.early();
   const bool zero =
       quantized(node) && (as_int8 ? int8_zero_point(weights) : weights.zero_point()) != 0;
   if (quantized(node) || is_hybrid(node)) {
@@ -425,7 +427,7 @@ std::vector<kernel::Candidate> warps(const NodeContext& node, const Products& si
   add_warps_packing(candidate, node, kWeights, bits, size, apart);
   if (fusion.gated) add_warps_packing(candidate, node, kWeights2, bits, size, apart);
   auto& launch = add_launch(candidate, node, size, "fully_connected/warps_nvidia.cl",
-                            "fully_connected_warps", {false, true, false});
+                            "fully_connected_warps", {false, true, false, true});
   set_blocks(launch, block_of(node));
   launch.macro("WARPS", tile.warps).macro("AHEAD", tile.ahead).macro("ROWS", size.rows);
   launch.macro("SPLIT", split ? 1 : 0).macro("DEPTH", size.depth).macro("BITS", bits);
@@ -439,7 +441,7 @@ std::vector<kernel::Candidate> warps(const NodeContext& node, const Products& si
     launch.src(kNormWeight).f32(fusion.epsilon);
   }
   if (fusion.gated) {
-    launch.scratch_in(1);
+    launch.scratch_in(1).early();
     if (bytes) launch.src(kWeightScales2);
   }
   if (fusion.apart > 0) {

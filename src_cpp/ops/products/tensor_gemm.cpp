@@ -235,7 +235,7 @@ class Maker {
     }
     launch.macro("REFLECT", p_.reflect ? 1 : 0);
     set_result_types(launch, node_, p_.bias, p_.requantization);
-    launch.src(p_.src).scratch_in(0);
+    launch.src(p_.src).scratch_in(0).early();
     std::vector<kernel::Scratch> scratch = {{packed * element()}};
     scratch[0].transient = p_.widens;
     std::vector<kernel::Launch> launches = {std::move(pack)};

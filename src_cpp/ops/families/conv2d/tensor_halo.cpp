@@ -147,7 +147,7 @@ class Maker {
     const std::int64_t ahead = std::int64_t{64} * conv_.filter_h * tile.blocks;
     std::vector<kernel::Scratch> scratch = {{(used + ahead) * 4}};
     std::vector<kernel::Launch> launches = {std::move(pack)};
-    launch.src(kImage).scratch_in(0);
+    launch.src(kImage).scratch_in(0).early();
     launch.macro("FILL", conv_.quantized() ? 1 : 0);
     if (conv_.quantized()) launch.i32(fill_of(conv_.node.input(kImage)));
     if (conv_.quantized()) {
