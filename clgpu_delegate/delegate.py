@@ -128,7 +128,8 @@ class Delegate:
             ``bytes_down``; its objects are created by the first inference after
             ``allocate_tensors``. ``chains`` has, for each partition, a dict of ``partition``,
             ``kernels`` (those of an inference whose stages are launches), ``launches`` (that are
-            such stages; see the option ``chain``) and ``reason``, why there are none. ``bundles``
+            such stages; see the option ``chain``), ``early`` (those of them that read weights
+            before they wait for others) and ``reason``, why there are none. ``bundles``
             has, for each partition, a dict of ``partition``, ``kernels`` (those of an inference
             that compute several small launches side by side), ``launches`` (that they compute) and
             ``reason``, the error for which launches run by themselves that could be bundled.

@@ -57,6 +57,7 @@ py::dict stats(const NativeDelegate& self) {
     entry["partition"] = chains.size();
     entry["kernels"] = taken.kernels;
     entry["launches"] = taken.launches;
+    entry["early"] = taken.early;
     entry["reason"] = taken.reason;
     chains.append(entry);
   }

@@ -126,7 +126,7 @@ def test_stages_read_and_write_bfloat16(model, x, device):
 def test_without_chains_each_launch_is_enqueued(model, x, device, options):
     delegate, interpreter = load(model, device, **options)
     check(infer(interpreter, x), stock(model, x))
-    assert of(delegate) == {"partition": 0, "kernels": 0, "launches": 0, "reason": ""}
+    assert of(delegate) == {"partition": 0, "kernels": 0, "launches": 0, "early": 0, "reason": ""}
     planned = delegate.explain().partitions[0].launches
     assert delegate.stats()["last_invoke"]["launches"] == planned
 
@@ -180,7 +180,13 @@ def test_a_group_that_gives_up_makes_the_launches_run(model, x, device, tmp_path
             check(infer(interpreter, x + i), stock(model, x + i))
             if of(delegate)["reason"]:
                 break
-        assert of(delegate) == {"partition": 0, "kernels": 0, "launches": 0, "reason": waited}
+        assert of(delegate) == {
+            "partition": 0,
+            "kernels": 0,
+            "launches": 0,
+            "early": 0,
+            "reason": waited,
+        }
         check(infer(interpreter, x), stock(model, x))
         planned = delegate.explain().partitions[0].launches
         assert delegate.stats()["last_invoke"]["launches"] == planned
@@ -236,7 +242,7 @@ def test_auto_is_for_devices_on_which_it_was_measured(model, x, device):
     check(infer(interpreter, x), stock(model, x))
     taken = of(delegate)
     if "nvidia" not in delegate.explain().device.lower():
-        assert taken == {"partition": 0, "kernels": 0, "launches": 0, "reason": ""}
+        assert taken == {"partition": 0, "kernels": 0, "launches": 0, "early": 0, "reason": ""}
 
 
 @pytest.mark.usefixtures("one_group")

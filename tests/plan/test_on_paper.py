@@ -80,6 +80,36 @@ def test_attention_that_waits_for_its_whole_work_group_is_no_stage_of_a_chain(tm
     assert told == [["tensor_rows", 1, 0], ["tensor_rows", 2, 0]]
 
 
+EARLY = """
+_core.pretend_chain_groups(8)
+told = []
+for constant in (True, False):
+    m = ModelMaker()
+    x = m.input("x", (64, 128))
+    rng = np.random.default_rng(2)
+    table = rng.standard_normal((2, 128, 128)).astype(np.float32)
+    for i, t in enumerate(table):
+        w = m.constant(t) if constant else m.input(f"w{i}", t.shape)
+        x = m.op("FULLY_CONNECTED", [x, w], (64, 128))
+    m.output(x)
+    delegate, _ = load(m.build(), chain="on", engines={"fully_connected": "tensor_gemm"})
+    (chains,) = delegate.stats()["chains"]
+    told.append([chains["launches"], chains["early"]])
+print(json.dumps(told))
+"""
+
+
+def test_stages_read_early_what_no_launch_of_an_inference_writes(tmp_path):
+    """The second product waits for the first. Weights of the caller are packed in each inference."""
+    device = snapshots.find("nvidia_h200")
+    kernels = {("tensor_gemm", "*"): KernelFacts(1024, 16 << 10)}
+    device = dataclasses.replace(device, kernels={**device.kernels, **kernels})
+    constant, given = answer(tmp_path, EARLY, device)
+    assert constant == [2, 1]
+    assert given[0] > 2
+    assert given[1] == 0
+
+
 PRODUCTS = """
 told = []
 for rows, depth, cols in ((2048, 4096, 4096), (512, 1024, 1024)):

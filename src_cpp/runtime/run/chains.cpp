@@ -47,8 +47,13 @@ Chains::~Chains() {
 ChainsTaken Chains::taken() const {
   ChainsTaken taken;
   taken.kernels = static_cast<int>(chains_.size());
-  for (const Bound& bound : chains_)
-    taken.launches += static_cast<int>(bound.chain.kernel.stages.size());
+  for (const Bound& bound : chains_) {
+    const std::vector<kernel::Stage>& stages = bound.chain.kernel.stages;
+    taken.launches += static_cast<int>(stages.size());
+    taken.early += static_cast<int>(std::count_if(
+        stages.begin(), stages.end(),
+        [](const kernel::Stage& stage) { return stage.waits && stage.waits_within; }));
+  }
   return taken;
 }
 

@@ -28,6 +28,7 @@ enum class ChainVerdict { kFaster, kSlower, kWaited };
 struct ChainsTaken {
   int kernels = 0;     ///< chains of an inference
   int launches = 0;    ///< of the plan, that are stages of them
+  int early = 0;       ///< stages that read weights before they wait
   std::string reason;  ///< why there is none; empty if there are some, and without Chaining
 };
 
