@@ -88,6 +88,12 @@
 #define ROWS (TM * COLUMNS / ITEMS)   // pixels whose rows an item copies
 #define APART (ITEMS / COLUMNS)       // their distance, a multiple of 8
 
+#if RESIDUAL
+// Of 128 bytes, in a pixel's part of a tile.
+#define RESIDUAL_LINES ((TN * (int)sizeof(RESIDUAL_T) + 127) / 128)
+#define TO_L2(p) __asm volatile("prefetch.global.L2 [%0];" ::"l"(p))
+#endif
+
 #define FROM_CORNER \
   (!REFLECT)  // taps have a fixed distance from the first one: `from` is that pixel, else the image
 #if FILL
@@ -313,6 +319,15 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void tensor_gemm(
     if (s < count) COPY_LEFT();
     COPIES_COMMIT();
   }
+#if RESIDUAL && WIDE
+  // A lane adds few elements of the residual at a time, so it would wait for the device's memory for each of them.
+  for (int i = item; i < TM * RESIDUAL_LINES; i += ITEMS) {
+    const int pixel = tile_m * TM + i / RESIDUAL_LINES;
+    const int channel = panel * TN + i % RESIDUAL_LINES * (128 / (int)sizeof(RESIDUAL_T));
+    if (pixel < pixels && channel < group_out)
+      TO_L2(residual + RESULT_AT(pixel, group * dst_group + channel, out_c));
+  }
+#endif
   // Operands of this warp and its three neighbours.
   const ulong left_rows = WGMMA_OPERAND(base + warp_m / 4 * (64 * STEP_BYTES));
   const ulong right_rows = WGMMA_OPERAND(base + (TM + warp_n * WGMMA_N) * STEP_BYTES);

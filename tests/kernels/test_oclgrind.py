@@ -26,6 +26,7 @@ EXEMPT = {
     "composite_attention_nvidia": "inline PTX for NVIDIA's tensor cores",
     "composite_mask_tiles": "looks at masks for composite_attention_nvidia only",
     "composite_decode": "inline PTX: shuffles between the work-items of a warp",
+    "conv2d_pair_columns": "lays out images and filters for tensor_gemm only",
     "conv2d_tensor_halo": "inline PTX for NVIDIA's tensor cores",
     "conv2d_tensor_halo_pack": "packs for conv2d_tensor_halo only",
     "device_address": "tells where a buffer lies, on NVIDIA's devices",

@@ -350,6 +350,9 @@ LARGE = {
     "1x1": Case((2, 113, 97, 64), (160, 1, 1, 64)),
     "strides": Case((1, 121, 93, 32), (104, 5, 3, 32), stride=(2, 1), padding="VALID"),
     "split": Case((1, 24, 23, 512), (256, 3, 3, 512)),
+    "pairs of columns": Case((4, 121, 222, 3), (72, 7, 7, 3), stride=(2, 2), activation="RELU"),
+    "pairs from an odd column": Case((6, 91, 160, 4), (64, 5, 5, 4), stride=(1, 2)),
+    "pairs of an odd width": Case((7, 131, 161, 2), (128, 7, 5, 2), (2, 2), padding="VALID"),
 }
 
 

@@ -123,7 +123,7 @@ bool fills_blocks(Case& node) {
 /// take no longer than that of tensor_gemm. With images as narrow as a tile or filters of one row,
 /// it loads more than it multiplies.
 bool halo_is_faster(Case& node) {
-  constexpr double kTie = 1.03, kClear = 0.8;
+  constexpr double kTie = 1.03, kClear = 0.8, kLate = 1.15, kLong = 40;  // microseconds
   const Candidates& found = node.made_by(tensor_halo);
   if (found.empty() || found.front().launches.empty()) return false;
   const Candidates& others = node.made_by(tensor_gemm);
@@ -135,12 +135,15 @@ bool halo_is_faster(Case& node) {
   for (std::size_t i = 0; i < 3; ++i) groups *= launch.global[i] / launch.local[i];
   const std::size_t units = uz(node.conv.device.compute_units);
   // Launches of few work-groups take up to half as long again as the model of tensor_halo says,
-  // while that of products by four warps is right.
+  // while that of products by four warps is right; the latter's long launches take an eighth
+  // longer.
   const auto by_four_warps = [](const kernel::Candidate& candidate) {
     return candidate.launches.back().build_flags.find(kSm90aFlag) != std::string::npos;
   };
-  const bool doubtful = compares && groups < 2 * units && by_four_warps(others.front());
-  const double share = doubtful ? kClear : kTie;
+  const bool warps = compares && by_four_warps(others.front());
+  const bool doubtful = warps && groups < 2 * units;
+  const bool is_long = warps && others.front().microseconds > kLong;
+  const double share = doubtful ? kClear : is_long ? kLate : kTie;
   if (compares && found.front().microseconds > share * others.front().microseconds) return false;
   return 2 * groups >= units;
 }
@@ -158,6 +161,15 @@ bool tiles_are_best(Case& node) {
       ceil_div(conv.pixels, kPieceArea) * ceil_div(conv.group_out, 64) * conv.groups;
   return pieces >= 4 * conv.device.compute_units &&
          (conv.group_out <= kNarrow || conv.filter_h * conv.filter_w > 9);
+}
+
+/// Whether copies of short pixels take longer than a launch that makes them longer: measured on an
+/// H200, it saves a third with filters of 7x7, and costs a third more with 3x3.
+bool pairs_pay(Case& node) {
+  constexpr std::int64_t kManyProducts = 1 << 28, kFewTaps = 25;
+  const Convolution& conv = node.conv;
+  return conv.pixels * conv.out_c * conv.depth >= kManyProducts &&
+         conv.filter_h * conv.filter_w > kFewTaps;
 }
 
 bool wide_registers(Case& node) { return has_512_bit_registers(node.conv.device); }
@@ -196,6 +208,7 @@ struct Row {
 constexpr Row kOrder[] = {
     // engine          CPU      mobile       GPU      where
     {tensor_gemm,      Q,       Q,           Q,       always},
+    {tensor_pairs,     F,       F,           F,       pairs_pay},
     {tensor_halo,      F,       F,           F,       halo_is_faster},
     {tensor_gemm,      F,       F,           F,       fills_blocks},
     {tensor_halo,      Q,       Q,           Q,       always},
@@ -222,6 +235,7 @@ constexpr Row kOrder[] = {
     {winograd_quads,   F,       F,           F,       always},
     {tensor_gemm,      F,       F,           F,       always},
     {tensor_halo,      F,       F,           F,       always},
+    {tensor_pairs,     F,       F,           F,       always},
     {half_gemms,       F,       F,           F,       always},
     {plainest,         F|W|Q|H, F|W|Q|H,     F|W|Q|H, always},
 };

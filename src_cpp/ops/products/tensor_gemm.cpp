@@ -35,13 +35,13 @@ constexpr Tile kTiles[] = {
     {"32x64_flat", 32, 64, 2, 2, 1, 64, 4, 1.01},
     {"32x32", 32, 32, 2, 2, 1, 128, 4, 0.98},
     {"32x32_deep", 32, 32, 2, 1, 2, 128, 6, 0.99},
-    {"128x256_wgmma", 128, 256, 8, 1, 1, 128, 4, 0.61, true},
-    {"128x128_wgmma", 128, 128, 8, 1, 1, 128, 3, 0.8, true},
-    {"128x64_wgmma", 128, 64, 8, 1, 1, 128, 3, 1.04, true},
-    {"64x128_wgmma", 64, 128, 4, 1, 1, 128, 3, 0.92, true},
-    {"64x128_wgmma_flat", 64, 128, 4, 1, 1, 64, 4, 1.07, true},
-    {"64x64_wgmma", 64, 64, 4, 1, 1, 128, 4, 1.0, true},
-    {"64x32_wgmma", 64, 32, 4, 1, 1, 128, 4, 1.08, true},
+    {"128x256_wgmma", 128, 256, 8, 1, 1, 128, 4, 0.38, true},
+    {"128x128_wgmma", 128, 128, 8, 1, 1, 128, 3, 0.62, true},
+    {"128x64_wgmma", 128, 64, 8, 1, 1, 128, 3, 1.01, true},
+    {"64x128_wgmma", 64, 128, 4, 1, 1, 128, 3, 0.83, true},
+    {"64x128_wgmma_flat", 64, 128, 4, 1, 1, 64, 4, 1.08, true},
+    {"64x64_wgmma", 64, 64, 4, 1, 1, 128, 4, 1.01, true},
+    {"64x32_wgmma", 64, 32, 4, 1, 1, 128, 4, 1.24, true},
 };
 constexpr int kSplits[] = {1, 2, 3, 4, 6, 8, 12, 16, 24};
 constexpr int kMostSplits = 24;
@@ -53,9 +53,9 @@ constexpr std::int64_t kManyProducts = 1 << 27;  // multiply-adds of a launch of
 constexpr std::int64_t kLongProducts = 1 << 29;
 
 /// Estimate of the microseconds of a launch with `groups` work-groups of `steps` steps, within
-/// about an eighth: a model of latency and throughput with coefficients fitted to 10000 launches on
-/// an H200; those of products by four warps to 200 launches with halves. It ranks tiles; on another
-/// device the ranks are a guess.
+/// about an eighth: a model of latency and throughput with coefficients fitted to launches on an
+/// H200, 10000 in general, and 1400 of products by four warps, with halves, in five networks. It
+/// ranks tiles; on another device the ranks are a guess.
 double microseconds(const Tile& tile, double groups, double steps, int splits, int compute_units) {
   const double area = static_cast<double>(tile.tm) * tile.tn, rim = tile.tm + tile.tn;
   const double bytes = tile.step_bytes;
@@ -65,22 +65,23 @@ double microseconds(const Tile& tile, double groups, double steps, int splits, i
   const double resident = std::max(1.0, std::min({1.0 * kUnitBytes / (tile.local_bytes() + 1024),
                                                   2048.0 / tile.items(), by_registers}));
   const double share = groups / compute_units;
-  double latency = 0, throughput = 0;
+  double latency = 0, throughput = 0, overlap = 0.15, sharing = 1.9;
   if (tile.wgmma) {
     const double slow_bytes = tile.slowness * steps * bytes * 1e-6;
-    latency = std::ceil(share / std::floor(resident)) * (1.5 + slow_bytes * 0.248 * area);
-    throughput = share * (1.1e-4 * area + slow_bytes * (0.143 * area + 6.11 * rim));
+    latency =
+        std::ceil(share / std::floor(resident)) * (1.1 + area * (1.14e-4 + slow_bytes * 0.263));
+    throughput = std::ceil(share) * (1.9e-5 * area + slow_bytes * (0.0785 * area + 4.38 * rim));
+    overlap = 0.71;
+    sharing = 0.1 + 2.08e-6 * groups * area;
   } else {
     latency = tile.slowness * std::ceil(share / resident) *
               (0.05 + steps * (0.042 * bytes / 64 + 0.51e-6 * area * bytes));
     throughput =
         tile.slowness * share * (1.43e-4 * area + steps * (0.36 * area + 9.9 * rim) * bytes * 1e-6);
+    sharing += 4.8e-5 * splits * area;
   }
-  const double work = std::max(latency, throughput) + 0.15 * std::min(latency, throughput);
-  // Large tiles write and read their sums at 5 TB/s.
-  const double moved = tile.wgmma ? 8 * groups * area / 5e6 : 4.8e-5 * splits * area;
-  const double sharing = splits > 1 ? 1.9 + moved : 0;
-  return 3.1 + work + sharing;
+  const double work = std::max(latency, throughput) + overlap * std::min(latency, throughput);
+  return 3.1 + work + (splits > 1 ? sharing : 0);
 }
 
 /// Multiplier and shift that divide numbers below 2^31 by `divisor`; see QUOTIENT.
@@ -98,7 +99,11 @@ void push_divisor(kernel::Launch& launch, std::int64_t divisor) {
 class Maker {
  public:
   Maker(const NodeContext& node, const TensorGemm& product)
-      : node_(node), p_(product), storage_(node.input(product.src).storage) {}
+      : node_(node),
+        p_(product),
+        storage_(product.pairs ? DType::kF16 : node.input(product.src).storage) {}
+
+  DType storage() const { return storage_; }
 
   std::int64_t element() const { return static_cast<std::int64_t>(size_of(storage_)); }
 
@@ -215,9 +220,13 @@ class Maker {
       pack.macro("TK", tile.step_bytes / element()).macro("BLOCKS", blocks);
     }
     pack.macro("TRANSPOSED", p_.transposed ? 1 : 0);
-    set_weights_type(pack, "SRC_T", node_, node_.input(p_.weights).storage);
-    pack.type("DST_T", storage_);
-    pack.src(p_.weights).scratch_out(0).i32(packed).i32(p_.depth()).i32(p_.group_out);
+    if (p_.pairs) {
+      pack.type("SRC_T", DType::kF16).type("DST_T", storage_).scratch_in(kPairedWeights);
+    } else {
+      set_weights_type(pack, "SRC_T", node_, node_.input(p_.weights).storage);
+      pack.type("DST_T", storage_).src(p_.weights);
+    }
+    pack.scratch_out(0).i32(packed).i32(p_.depth()).i32(p_.group_out);
     pack.i32(panels(tile)).i32(steps(tile));
     pack.range({uz(pieces)}, {kElementwiseGroup});
 
@@ -235,10 +244,23 @@ class Maker {
     }
     launch.macro("REFLECT", p_.reflect ? 1 : 0);
     set_result_types(launch, node_, p_.bias, p_.requantization);
-    launch.src(p_.src).scratch_in(0).early();
     std::vector<kernel::Scratch> scratch = {{packed * element()}};
     scratch[0].transient = p_.widens;
-    std::vector<kernel::Launch> launches = {std::move(pack)};
+    std::vector<kernel::Launch> launches;
+    if (p_.pairs) {
+      const TensorGemm::Pairs& pairs = *p_.pairs;
+      const std::int64_t filters = std::int64_t{p_.group_out} * p_.filter_h * p_.filter_w;
+      const std::int64_t pixels = std::int64_t{p_.batch} * p_.in_h * p_.in_w;
+      launches.push_back(pair_columns(p_.weights, kPairedWeights, filters, pairs.columns,
+                                      pairs.skipped, p_.filter_w));
+      launches.push_back(std::move(pack));
+      launches.push_back(pair_columns(p_.src, kPairedImage, pixels, pairs.width, 0, p_.in_w));
+      scratch.insert(scratch.end(), {{filters * kPairBytes}, {pixels * kPairBytes}});
+      launch.scratch_in(kPairedImage).scratch_in(0).early();
+    } else {
+      launches.push_back(std::move(pack));
+      launch.src(p_.src).scratch_in(0).early();
+    }
     launch.macro("FILL", quantized() ? 1 : 0);  // of all: one program for images with and without
     if (quantized()) launch.i32(fill_of(node_.input(p_.src)));
     if (quantized()) {
@@ -282,6 +304,18 @@ class Maker {
   }
 
  private:
+  static constexpr int kPairedWeights = 1, kPairedImage = 2;  // scratch
+  static constexpr std::int64_t kPairBytes = 16;
+
+  /// Writes `count` pairs of columns of an input; see kernels/conv2d/pair_columns_nvidia.cl.
+  kernel::Launch pair_columns(int input, int scratch, std::int64_t count, int width, int skipped,
+                              int pairs) const {
+    kernel::Launch launch("conv2d/pair_columns_nvidia.cl", "conv2d_pair_columns");
+    launch.type("SRC_T", node_.input(input).storage);
+    launch.src(input).scratch_out(scratch).i32(count).i32(width).i32(p_.pairs->channels);
+    launch.i32(skipped).i32(pairs).range({uz(count)}, {kElementwiseGroup});
+    return launch;
+  }
   bool quantized() const { return node_.output(0).is_quantized(); }
   const NodeContext& node_;
   const TensorGemm& p_;
@@ -306,9 +340,10 @@ std::string bfloat_problem(const NodeContext& node, int weights) {
 
 std::vector<kernel::Candidate> tensor_gemms(const NodeContext& node, const DeviceInfo& device,
                                             const TensorGemm& product) {
-  if (!has_mma(device, mma_of(node.input(product.src).storage))) return {};
   const Maker maker(node, product);
-  if (const std::string why = maker.refusal(); !why.empty()) return {{"tensor_gemm", {}, {}, why}};
+  if (!has_mma(device, mma_of(maker.storage()))) return {};
+  if (const std::string why = maker.refusal(); !why.empty())
+    return {{product.pairs ? "tensor_pairs" : "tensor_gemm", {}, {}, why}};
 
   std::vector<Ranked> ranked;
   for (const Tile& tile : kTiles) {
@@ -336,7 +371,8 @@ std::vector<kernel::Candidate> tensor_gemms(const NodeContext& node, const Devic
   for (const Ranked& r : ranked) {
     if (result.size() == kMostCandidates) break;
     if (r.tile->wgmma && with_wgmma++ >= kMostWithWgmma) continue;
-    std::string name = std::string("tensor_gemm_") + r.tile->name;
+    std::string name =
+        (product.pairs ? "tensor_pairs_" : "tensor_gemm_") + std::string(r.tile->name);
     if (r.splits > 1) name += "_split" + std::to_string(r.splits);
     result.push_back(maker.make(*r.tile, r.splits, std::move(name)));
     result.back().microseconds = r.cost;

@@ -1,6 +1,7 @@
 // Engine `tensor_gemm` of the families of convolutions and matrix products: NVIDIA's tensor cores.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,15 @@ struct TensorGemm {
     p.out_c = p.group_out = static_cast<int>(products.cols);
     return p;
   }
+
+  /// Columns of an image of few channels in pairs: a launch makes it halves, of four channels, and
+  /// two pixels become one. Sizes are those of the result, and the filter has zeros around weights.
+  struct Pairs {
+    int width = 0, channels = 0;  ///< of src
+    int columns = 0;              ///< of the weights
+    int skipped = 0;              ///< columns of zeros before them
+  };
+  std::optional<Pairs> pairs;
 
   std::int64_t pixels() const { return std::int64_t{batch} * out_h * out_w; }
   std::int64_t depth() const { return std::int64_t{filter_h} * filter_w * group_in; }

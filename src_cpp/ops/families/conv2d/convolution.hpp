@@ -89,6 +89,9 @@ std::vector<kernel::Candidate> half_gemms(const Convolution& conv);
 
 /// Tiles on NVIDIA's tensor cores; empty if the device has none.
 std::vector<kernel::Candidate> tensor_gemm(const Convolution& conv);
+/// The same on pairs of columns of an image of few channels, which a launch makes halves; empty if
+/// that does not suit the convolution.
+std::vector<kernel::Candidate> tensor_pairs(const Convolution& conv);
 
 /// NVIDIA's tensor cores with stride 1, every pixel copied to local memory once; best guess first,
 /// empty if the device has none.
