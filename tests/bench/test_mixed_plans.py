@@ -79,7 +79,7 @@ def test_plans_of_nothing_and_of_all_choose_the_kernels_of_whole_precisions(made
     (first,) = map(str, factors)
     assert wholes["mixed"] == wholes["fp32"] == plans["nothing"]
     assert plans["every tf32"] == wholes["tf32"] != wholes["fp32"]
-    # A plan lets the first product round to TF32 only, all of fp16 lets a kernel make it halves, too.
+    # A plan lets the first product round to TF32 only; fp16 lets a kernel make it halves, too.
     whole, planned = dict(wholes["fp16"]), dict(plans["every half"])
     assert whole.pop(first)[1].startswith("tensor_pairs_")
     assert planned.pop(first) == wholes["tf32"][first]

@@ -100,7 +100,7 @@ print(json.dumps(told))
 
 
 def test_stages_read_early_what_no_launch_of_an_inference_writes(tmp_path):
-    """The second product waits for the first. Weights of the caller are packed in each inference."""
+    """The second product waits for the first. Weights of the caller are packed each time."""
     device = snapshots.find("nvidia_h200")
     kernels = {("tensor_gemm", "*"): KernelFacts(1024, 16 << 10)}
     device = dataclasses.replace(device, kernels={**device.kernels, **kernels})
