@@ -166,6 +166,12 @@ class Outcome:
         if failed:
             names = {change.item for changes in self.changes.values() for change in changes}
             return f"FAILED: {len(failed)} of {len(names | {r.item for r in self.rows})} items"
+        worse = sorted({change.item for change in self.replaced if change.problems})
+        if worse:
+            return (
+                f"written, and {len(worse)} of {len(self.rows)} items are worse than in the "
+                f"baseline before: {', '.join(worse)}"
+            )
         changes = self.changes.get(_BASELINE, [])
         faster = sum(change.is_faster for change in changes)
         advice = f"; faster are {faster}: renew the baseline with --write" if faster else ""

@@ -289,7 +289,8 @@ def test_guard_writes_a_baseline_and_fails_on_a_doctored_one(device, tmp_path):
     [
         (0.5, [], "passed: none of 1 items is worse"),
         (1.5, [], "FAILED: 1 of 1 items"),
-        (1.5, ["--write", "--commit", "def"], "passed: none of 1 items is worse"),
+        (0.5, ["--write", "--commit", "def"], "passed: none of 1 items is worse"),
+        (1.5, ["--write", "--commit", "def"], "written, and 1 of 1 items are worse than in the"),
     ],
 )
 def test_slower_item_that_launches_bound_is_measured_again_alone(
