@@ -116,7 +116,8 @@ def test_each_program_is_launched_at_load(device):
     content, launches = m.build(), []
     for chain in ("off", "auto"):
         delegate = clgpu_delegate.load(cache="off", device=device, chain=chain)
-        make_interpreter("auto", content, [delegate]).allocate_tensors()
+        interpreter = make_interpreter("auto", content, [delegate])  # whose chains are told
+        interpreter.allocate_tensors()
         launches.append(delegate.stats()["load"]["launches"])
         if any(chains["reason"] or chains["kernels"] for chains in delegate.stats()["chains"]):
             pytest.skip("the device's chains are measured at load, by more launches")
