@@ -74,10 +74,18 @@ class Explanation(Shown):
         """What the passes did that rewrite the graph of a partition, in order."""
 
         self.arena_bytes: int = self._data["arena_bytes"]
-        """Device memory of all intermediate tensors."""
+        """Device memory of all intermediate tensors, in bytes."""
+
+        self.weights_bytes: int = self._data["weights_bytes"]
+        """Device memory of all constants, in bytes; what partitions share counts once."""
+
+        self.carried_bytes: int = self._data.get("carried_bytes", 0)  # earlier versions lack it
+        """Device memory of the tensors of the option ``carry``, in bytes."""
 
         self.peak_bytes: int = self._data["peak_bytes"]
-        """Device memory at the worst moment, loading included; known before it is allocated."""
+        """Device memory at the worst moment, loading included, in bytes; known before it is
+        allocated. Like the three above it is that of all graphs of the interpreter, such as the
+        signatures of a language model; the rest of the report is of the main graph."""
 
         self.notes: tuple[str, ...] = tuple(self._data["notes"])
         """Remarks on the whole, such as a kernel that the device failed to build."""
@@ -156,7 +164,7 @@ class Explanation(Shown):
         known = (
             f"{sum(partition.launches for partition in self.partitions)} kernel launches, "
             f"arena {size(self.arena_bytes)}, "
-            f"weights {size(sum(partition.weights_bytes for partition in self.partitions))}, "
+            f"weights {size(self.weights_bytes)}, "
             f"peak {size(self.peak_bytes)}"
         )
         if open_:

@@ -140,12 +140,13 @@ bool Builder::bundles() const {
 Built Builder::build(const ir::Graph& graph, std::int64_t budget,
                      const std::shared_ptr<runtime::Pool>& pool, Level level, bool lasts,
                      const Carriers* carriers, bool records,
-                     const std::function<bool()>& make_room) const {
+                     const std::function<bool()>& make_room, const Excess& excess) const {
   const Inner inner = build_inner(graph, budget, level, lasts);
   plan::PlanOptions wanted =
       plan_options(budget > 0 ? std::max<std::int64_t>(budget - inner.bytes, 1) : 0, level);
   std::string failures;     // of allocations
   std::int64_t failed = 0;  // peak bytes of the last plan whose allocations failed
+  std::int64_t steps = 1;   // doubled with each plan that holds too much
   plan::Broken known = engines_.broken();
   // Kept only if a build without these succeeds: if nothing can be built, all may work later.
   plan::Broken learned;
@@ -170,7 +171,15 @@ Built Builder::build(const ir::Graph& graph, std::int64_t budget,
     if (!failures.empty() && (peak > wanted.memory_budget || peak >= failed)) {
       throw DeviceError(failures);
     }
+    const std::int64_t own = fitted.plan.peak_bytes;
     count_inner(fitted.plan, inner.bytes);
+    if (const std::int64_t over = excess == nullptr ? 0 : excess(fitted.plan); over > 0) {
+      // What it shares with others is not counted twice, so its own peak does not tell.
+      wanted.memory_budget = std::max<std::int64_t>(own - over * steps, 1);
+      if (own <= 1) throw plan::BudgetError(own, too_small(budget, own + over));
+      steps *= 2;
+      continue;
+    }
     runtime::GraphRunners runners;
     for (const plan::Step& step : fitted.plan.run) {
       if (!step.launch.runs_graphs) continue;

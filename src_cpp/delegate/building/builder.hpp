@@ -24,6 +24,9 @@ struct Built {
   std::shared_ptr<runtime::Executor> executor;
 };
 
+/// Bytes by which all that is held with a plan exceeds a budget.
+using Excess = std::function<std::int64_t(const plan::Plan& plan)>;
+
 class Builder {
  public:
   Builder(const Target& target, EngineRecords& engines) : target_(target), engines_(engines) {}
@@ -33,12 +36,13 @@ class Builder {
   /// Chains of launches are compiled only for a plan that `lasts`. `carried` has the tensors that
   /// the graph calls so; null if it has none. If the device has less memory than it reports, plans
   /// for less, unless `make_room` returns that it has freed memory. With `records` and the option
-  /// profile, inferences are recorded. Throws plan::NoCandidate when a family has no candidate
+  /// profile, inferences are recorded. A plan with `excess` is made again for less. Throws plan::NoCandidate when a family has no candidate
   /// left, and plan::BudgetError.
   Built build(const ir::Graph& graph, std::int64_t budget,
               const std::shared_ptr<runtime::Pool>& pool, Level level, bool lasts,
               const Carriers* carriers, bool records = true,
-              const std::function<bool()>& make_room = nullptr) const;
+              const std::function<bool()>& make_room = nullptr,
+              const Excess& excess = nullptr) const;
 
   /// The plan that build() would make, without building it; throws as build().
   plan::Fitted plan(const ir::Graph& graph, std::int64_t budget) const;

@@ -200,6 +200,7 @@ void Partition::infer_shapes(Level level) {
 
 // A caller that measures the executor may keep it longer than the runtime keeps its tensors.
 Partition::~Partition() {
+  session_->holdings->leave(*this);
   if (executor_ != nullptr) executor_->forget_tensors();
 }
 
@@ -211,8 +212,7 @@ bool Partition::is_dynamic(const TfLiteContext& context) const {
 }
 
 void Partition::unbuild() {
-  executor_.reset();
-  session_->held.erase(index_);
+  release();
   if (specialization_ != nullptr) specialization_->withdraw(session_->known);
   cpu_.shadow.reset();
   cpu_.reason.clear();
@@ -233,16 +233,14 @@ void Partition::build() {
 }
 
 void Partition::rebuild(std::int64_t budget) {
-  executor_.reset();
-  std::int64_t& held = session_->held[index_];
-  held = 0;
+  release();
   const Level level = trust_ == nullptr ? Level::kAsAsked : trust_->verdict.level;
   const bool lasts = !awaits() && ++builds_ <= kFewBuilds;
-  Built built = state_->build(graph_, budget, session_->pool, level, lasts, carriers_.get(),
-                              [this] { return drop_aside(); });
+  Built built = build_within(budget, level, lasts);
   published_ = std::move(built.graph);
   executor_ = std::move(built.executor);
-  held = executor_->plan().peak_bytes;
+  session_->held[index_] = executor_->plan().peak_bytes;
+  session_->holdings->enter(*this);
   for (const plan::Carry& c : executor_->plan().carries) {
     const int number = executor_->plan().buffers[uz(c.buffer)].carried;
     carriers_->tell_copied(number, session_->graph, c.reason);
@@ -349,6 +347,7 @@ void Partition::publish() {
   }
   state_->ledger.set_partition(session_->report, index_, report,
                                {executor_, published_, original_});
+  state_->ledger.set_totals(session_->holdings->report, session_->holdings->totals());
   tell_shapes();
 }
 

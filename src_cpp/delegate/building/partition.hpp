@@ -9,6 +9,7 @@
 
 #include "abi/tflite_abi.hpp"
 #include "delegate/building/extract.hpp"
+#include "delegate/building/holdings.hpp"
 #include "delegate/building/session.hpp"
 #include "delegate/building/stage_tensors.hpp"
 #include "delegate/building/state.hpp"
@@ -85,6 +86,10 @@ class Partition {
   /// One inference.
   void invoke(TfLiteContext& context);
 
+  bool is_of_graph_of(const Partition& other) const { return session_ == other.session_; }
+  /// Adds what it holds on the device, if it is built.
+  void add_to(HeldBytes& held) const;
+
  private:
   /// Of a graph and of each graph that its nodes run, once.
   plan::Cost expected(const ir::Graph& graph, std::int64_t budget, int nodes, int threads) const;
@@ -132,6 +137,23 @@ class Partition {
   /// Builds for the current shapes what an error has left unbuilt.
   void build_again();
   void rebuild(std::int64_t budget);
+
+  // Among the graphs of the interpreter, in partition_budget.cpp.
+
+  void add_to(HeldBytes& held, const plan::Plan& plan, const std::vector<std::string>& keys) const;
+  /// What a plan would hold that is not built.
+  void add_planned_to(HeldBytes& held, const plan::Plan& plan) const;
+  /// Bytes by which the graphs would exceed the memory budget with this plan.
+  std::int64_t excess(const plan::Plan& plan) const;
+  /// Builds so that all graphs together stay within the memory budget; plans the others again if
+  /// this one needs more than they leave. Throws as Builder::build.
+  Built build_within(std::int64_t budget, Level level, bool lasts);
+  /// Builds the other graphs again, so that they leave enough; returns this one's bytes. Throws
+  /// plan::BudgetError.
+  std::int64_t share_with_graphs();
+  /// Frees the executor.
+  void release();
+
   std::unique_ptr<Loan> borrow(TfLiteContext& context) const;
   /// Without `loan`, the memory of all tensors is their data.
   void run(TfLiteContext& context, Loan* loan = nullptr);

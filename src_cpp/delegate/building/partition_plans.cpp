@@ -37,6 +37,7 @@ bool Partition::keeps_plans() const {
 void Partition::set_aside() {
   if (executor_ == nullptr || is_on_cpu()) return;
   executor_->forget_tensors();  // the runtime may move them until it is used again
+  session_->holdings->leave(*this);
   aside_.push_back({key_, original_, published_, graph_, executor_});
   executor_.reset();
 }
@@ -64,6 +65,7 @@ bool Partition::take_up() {
   executor_ = std::move(found->executor);
   aside_.erase(found);
   session_->held[index_] = executor_->plan().peak_bytes;
+  session_->holdings->enter(*this);
   return true;
 }
 

@@ -176,8 +176,7 @@ void Partition::settle(Level level) {
       append_item(trust_->verdict.reason, error.what(), "; ");
     }
   }
-  executor_.reset();
-  session_->held.erase(index_);
+  release();
   lower(Level::kCpu);
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "delegate/building/carried_sets.hpp"
+#include "delegate/building/holdings.hpp"
 #include "delegate/building/specialization.hpp"
 #include "delegate/tell/report.hpp"
 #include "runtime/run/pool.hpp"
@@ -27,6 +28,7 @@ struct Session {
   bool is_main = false;                 ///< the model's main graph
   int graph = -1;                       ///< index in the model; -1 if the runtime does not tell
   std::shared_ptr<Carriers> carriers;   ///< of the interpreter; null if it carries nothing
+  std::shared_ptr<Holdings> holdings;   ///< of the interpreter
   // Bytes of device memory, by partition.
   std::map<int, std::int64_t> held;   ///< peaks of those that are built
   std::map<int, std::int64_t> share;  ///< parts of the budget, if building in order did not fit

@@ -4,12 +4,15 @@ namespace clgpu::delegate {
 
 Built State::build(const ir::Graph& graph, std::int64_t budget,
                    const std::shared_ptr<runtime::Pool>& pool, Level level, bool lasts,
-                   const Carriers* carriers, const std::function<bool()>& make_room) {
+                   const Carriers* carriers, const std::function<bool()>& make_room,
+                   const Excess& excess) {
   const cl::Counters before = cl::counters();
   Built built =
-      builder.build(graph, budget, pool, level, lasts, carriers, /*records=*/true, make_room);
+      builder.build(graph, budget, pool, level, lasts, carriers, /*records=*/true, make_room,
+ excess);
   if (target.options.tuning == Tuning::kExhaustive && tuning.measure_new(built))
-    built = builder.build(graph, budget, pool, level, lasts, carriers, /*records=*/true, make_room);
+    built = builder.build(graph, budget, pool, level, lasts, carriers, /*records=*/true, make_room,
+ excess);
   built.executor->save_programs();
   ledger.count_load(cl::counters() - before);
   return built;

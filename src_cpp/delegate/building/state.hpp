@@ -8,6 +8,7 @@
 #include "delegate/building/builder.hpp"
 #include "delegate/building/carried_sets.hpp"
 #include "delegate/building/engine_records.hpp"
+#include "delegate/building/holdings.hpp"
 #include "delegate/building/layer_tuning.hpp"
 #include "delegate/lending.hpp"
 #include "delegate/target.hpp"
@@ -33,12 +34,14 @@ class State {
   const LayerTuning tuning{target, engines};
   Ledger ledger;
   CarriedSets carried;
+  HoldingSets holdings;
 
   /// Builder::build, with a record of its cost. With tuning="exhaustive", first measures layers
   /// that have no measurements.
   Built build(const ir::Graph& graph, std::int64_t budget,
               const std::shared_ptr<runtime::Pool>& pool, Level level, bool lasts,
-              const Carriers* carriers, const std::function<bool()>& make_room = nullptr);
+              const Carriers* carriers, const std::function<bool()>& make_room = nullptr,
+              const Excess& excess = nullptr);
 
   /// The report of the ledger, with the records of the device and its engines.
   Report report() const;

@@ -350,11 +350,10 @@ Claim claim(TfLiteContext& context, const std::shared_ptr<State>& state, bool is
   session->model_outputs = model.model_outputs;
   const auto make_pool = [&] { return state->builder.pool(); };
   const bool is_main = session->is_main = is_main_graph(context);
-  if (!state->target.options.carry.empty()) {
-    const TfLiteContext* main = nullptr;
-    session->graph = index_of(context, main);
-    session->carriers = state->carried.of(main, state->target);
-  }
+  const TfLiteContext* main = nullptr;
+  session->graph = index_of(context, main);
+  session->holdings = state->holdings.of(main);
+  session->carriers = state->carried.of(main, state->target);
   session->pool = session->carriers == nullptr ? make_pool() : session->carriers->pool(make_pool);
   find_mixed(context, *state, model, is_main, *session);
   begin_placement(context, *state, *session, model, is_main);
@@ -369,8 +368,10 @@ Claim claim(TfLiteContext& context, const std::shared_ptr<State>& state, bool is
     end_placement(*session, report);
     tell_mixed(*state, *session, report);
     session->report = state->ledger.set_report(std::move(report));
+    session->holdings->report = session->report;
     for (const auto& partition : partitions) partition->publish();
   }
+  state->ledger.set_totals(session->holdings->report, session->holdings->totals());
   std::vector<std::unique_ptr<Stages>> wholes;
   for (std::size_t p = 0; p < groups.size(); ++p) {
     std::vector<std::unique_ptr<Partition>> stages;

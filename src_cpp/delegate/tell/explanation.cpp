@@ -248,7 +248,9 @@ void write_verification(Writer& to, const std::vector<PartitionReport>& partitio
 
 Explanation explain(const Target& target, Report report) {
   const Options& options = target.options;
-  const MemoryTotals totals = memory_totals(report.partitions, options.plan.share_memory);
+  const MemoryTotals totals =
+      report.totals ? *report.totals
+                    : memory_totals(report.partitions, options.plan.share_memory);
   return {target.device().name, target.device().platform, passes::name_of(options.precision),
           std::move(report), totals};
 }
@@ -269,6 +271,7 @@ void write(Writer& to, const Explanation& explanation) {
     write(to, report.mixed);
     field(to, "arena_bytes", explanation.totals.arena_bytes);
     field(to, "weights_bytes", explanation.totals.weights_bytes);
+    field(to, "carried_bytes", explanation.totals.carried_bytes);
     field(to, "peak_bytes", explanation.totals.peak_bytes);
     write_list(to, "faults", report.faults, [&](const EngineFault& fault) {
       write_object(to, [&] {

@@ -150,6 +150,11 @@ void Ledger::set_partition(std::uint64_t number, int partition, const PartitionR
   if (number == number_) set(partition, report, held);
 }
 
+void Ledger::set_totals(std::uint64_t number, const std::optional<MemoryTotals>& totals) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (number == number_) report_.totals = totals;
+}
+
 void Ledger::unplan_after(std::uint64_t number, int partition, const std::string& why) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (number != number_) return;

@@ -60,6 +60,9 @@ class Ledger {
   void set_partition(std::uint64_t number, int partition, const PartitionReport& report,
                      const Live::Held& held);
 
+  /// Report::totals of the report with this number.
+  void set_totals(std::uint64_t number, const std::optional<MemoryTotals>& totals);
+
   /// Forgets the plans of the partitions after this one, because of `why`: the runtime prepares
   /// them again when it has run.
   void unplan_after(std::uint64_t number, int partition, const std::string& why);

@@ -479,7 +479,8 @@ class Planner {
     if (device_.sub_buffers_save == 0) return smallest;
     std::int64_t most = smallest.total() + static_cast<std::int64_t>(device_.sub_buffers_save) - 1;
     if (options_.memory_budget > 0)
-      most = std::min(most, options_.memory_budget - plan_.weights_bytes);
+      most = std::min(most, options_.memory_budget - plan_.weights_bytes -
+                                plan_.carried_bytes - plan_.kept_bytes);
     ObjectLimits undivided = limits();
     undivided.offsets = false;
     if (Layout whole = lay_out(blocks, undivided); whole.total() <= most) return whole;
@@ -521,7 +522,7 @@ class Planner {
   // The peak if these were the arena's blocks, and only these weights were kept.
   Peak peak_of(const std::vector<Block>& blocks, const std::vector<bool>& resident) {
     const Layout layout = lay_out(blocks, limits());
-    std::int64_t others = plan_.kept_bytes;
+    std::int64_t others = plan_.kept_bytes + plan_.carried_bytes;
     std::vector<std::size_t> streamed;
     for (std::size_t i = 0; i < resident.size(); ++i) {
       if (plan_.buffers[i].place != Buffer::Place::kWeights) continue;

@@ -566,8 +566,7 @@ void Executor::run_load_steps() {
 
 // Weights that executors of other graphs have; returns which load steps compute the others.
 std::vector<bool> Executor::take_shared() {
-  const bool shares = weights_ != nullptr && mover_ == nullptr;
-  if (!shares) return std::vector<bool>(plan_.load.size(), true);
+  if (weights_ == nullptr) return std::vector<bool>(plan_.load.size(), true);
   keys_ = weight_keys(plan_);
   std::vector<bool> there(plan_.buffers.size());
   for (std::size_t i = 0; i < keys_.size(); ++i) {

@@ -85,6 +85,9 @@ class Executor {
 
   const plan::Plan& plan() const { return plan_; }
 
+  /// As runtime::weight_keys; empty if it shares no weights.
+  const std::vector<std::string>& shared_keys() const { return keys_; }
+
   /// Null unless inferences are recorded.
   const std::shared_ptr<Recorder>& recorder() const { return recorder_; }
 

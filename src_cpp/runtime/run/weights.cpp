@@ -1,5 +1,6 @@
 #include "runtime/run/weights.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <iterator>
 #include <string_view>
@@ -8,6 +9,7 @@
 #include "base/index.hpp"
 #include "base/sha256.hpp"
 #include "kernel/sources.hpp"
+#include "plan/arena/peak.hpp"
 #include "plan/operands.hpp"
 #include "runtime/run/programs.hpp"
 
@@ -119,10 +121,34 @@ std::vector<std::string> weight_keys(const plan::Plan& plan) {
   return keys;
 }
 
+std::int64_t bytes_while_loading(const plan::Plan& plan, const std::vector<bool>& there) {
+  const std::vector<bool> needed = needed_load_steps(plan, there);
+  const std::vector<plan::LoadStep> schedule = plan::load_schedule(plan);
+  std::vector<bool> allocated = there;
+  std::int64_t now = 0, peak = 0;
+  for (std::size_t i = 0; i < plan.load.size(); ++i) {
+    if (needed[i]) {
+      for (const int buffer : plan.load[i].buffers) {
+        if (!allocated[uz(buffer)]) now += plan.buffers[uz(buffer)].bytes;
+        allocated[uz(buffer)] = true;
+      }
+    }
+    peak = std::max(peak, now);
+    for (const int buffer : schedule[i].free) {
+      if (allocated[uz(buffer)]) now -= plan.buffers[uz(buffer)].bytes;
+      allocated[uz(buffer)] = false;
+    }
+  }
+  return peak;
+}
+
 std::vector<bool> needed_load_steps(const plan::Plan& plan, const std::vector<bool>& there) {
   std::vector<bool> needed(plan.load.size()), wanted(plan.buffers.size());
   for (std::size_t i = 0; i < wanted.size(); ++i)
     wanted[i] = plan.buffers[i].place == Buffer::Place::kWeights && !there[i];
+  for (const plan::HostSlot& slot : plan.slots) {
+    if (slot.loaded_from >= 0) wanted[uz(slot.loaded_from)] = true;
+  }
   for (std::size_t i = plan.load.size(); i-- > 0;) {
     const plan::Step& step = plan.load[i];
     bool any = false;

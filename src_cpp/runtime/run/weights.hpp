@@ -1,6 +1,7 @@
 // Weights on the device that the executors of an interpreter's graphs share.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -30,6 +31,9 @@ class Weights {
 /// from constants in the model's file. Keys of two plans are comparable while the file is in
 /// memory.
 std::vector<std::string> weight_keys(const plan::Plan& plan);
+
+/// The most bytes that an executor has while it loads, without those in `there`.
+std::int64_t bytes_while_loading(const plan::Plan& plan, const std::vector<bool>& there);
 
 /// Which load steps compute what the device lacks: the buffers in `there` are on it already.
 std::vector<bool> needed_load_steps(const plan::Plan& plan, const std::vector<bool>& there);
