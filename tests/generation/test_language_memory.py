@@ -13,8 +13,9 @@ import pytest
 
 import clgpu_delegate
 from bench.networks.decoder import FORMS, Decoder, make_decoder
-from clgpu_delegate import Generator, ModelError
+from clgpu_delegate import Generator, ClgpuError
 from tests.generation.stock import TINY_PROMPT, Stock
+from tests.runtimes import make_interpreter
 
 # Weights are most of its memory, and none of them is most of the weights.
 LARGE = Decoder(256, 4, 4, 2, 64, 640, 1024)
@@ -105,13 +106,34 @@ def test_all_graphs_together_keep_to_the_budget(form, api, device):
         assert not counted.notes
 
 
+def test_graphs_that_carry_nothing_keep_to_the_budget_together(device, runtime):
+    """They share neither weights nor the arena; each counts as a whole."""
+    model = model_of(LARGE, "int8", (16,))
+
+    def peak_of(**options) -> int:
+        delegate = clgpu_delegate.load(device=device, zero_copy="off", **options)
+        gc.collect()
+        delegate._native.reset_peak()
+        before = delegate.stats()["device_bytes"]
+        interpreter = make_interpreter(runtime, model, [delegate])
+        for key in interpreter.get_signature_list():
+            interpreter.get_signature_runner(key)
+        peak = delegate.stats()["peak_device_bytes"] - before
+        assert delegate.explain().peak_bytes == peak
+        return int(peak)
+
+    free = peak_of()
+    for share in (0.9, 0.5, 0.25):
+        assert peak_of(memory_budget=int(free * share)) <= free * share
+
+
 def test_a_budget_that_is_too_small_for_all_graphs_is_an_error(device):
     """It names the smallest that suffices, which is more than one graph needs."""
     model = model_of(LARGE, "float32", (16, 32))
-    with pytest.raises(ModelError, match="fit") as error:
+    with pytest.raises(ClgpuError, match="fit") as error:
         Generator(model, device=device, memory_budget=100_000)
     least = int(re.findall(r"\((\d+) bytes\)", str(error.value))[-1])
-    with pytest.raises(ModelError, match=r"graphs, such as its signatures") as error:
+    with pytest.raises(ClgpuError, match=r"graphs, such as its signatures") as error:
         Generator(model, device=device, memory_budget=least)
     of_all = int(re.findall(r"\((\d+) bytes\)", str(error.value))[-1])
     assert of_all > least
@@ -141,7 +163,7 @@ def test_graphs_share_arena_and_weights(device):
 
 CHILD = """
 import json, re, sys
-from clgpu_delegate import Generator, ModelError
+from clgpu_delegate import Generator, ClgpuError
 generator = Generator(sys.argv[1], device=sys.argv[2], warm_up=False)
 generator.generate([3, 1, 4], max_tokens=2)
 with open("/proc/self/status") as file:

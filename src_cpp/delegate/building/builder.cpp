@@ -139,8 +139,8 @@ bool Builder::bundles() const {
 
 Built Builder::build(const ir::Graph& graph, std::int64_t budget,
                      const std::shared_ptr<runtime::Pool>& pool, Level level, bool lasts,
-                     const Carriers* carriers, bool records,
-                     const std::function<bool()>& make_room, const Excess& excess) const {
+                     const Carriers* carriers, bool records, const std::function<bool()>& make_room,
+                     const Excess& excess) const {
   const Inner inner = build_inner(graph, budget, level, lasts);
   plan::PlanOptions wanted =
       plan_options(budget > 0 ? std::max<std::int64_t>(budget - inner.bytes, 1) : 0, level);

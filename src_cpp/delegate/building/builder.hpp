@@ -36,8 +36,8 @@ class Builder {
   /// Chains of launches are compiled only for a plan that `lasts`. `carried` has the tensors that
   /// the graph calls so; null if it has none. If the device has less memory than it reports, plans
   /// for less, unless `make_room` returns that it has freed memory. With `records` and the option
-  /// profile, inferences are recorded. A plan with `excess` is made again for less. Throws plan::NoCandidate when a family has no candidate
-  /// left, and plan::BudgetError.
+  /// profile, inferences are recorded. A plan with `excess` is made again for less. Throws
+  /// plan::NoCandidate when a family has no candidate left, and plan::BudgetError.
   Built build(const ir::Graph& graph, std::int64_t budget,
               const std::shared_ptr<runtime::Pool>& pool, Level level, bool lasts,
               const Carriers* carriers, bool records = true,

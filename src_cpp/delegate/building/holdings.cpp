@@ -64,18 +64,19 @@ bool Holdings::has_other_graphs(const Partition& partition) const {
                      [&](const Partition* other) { return !other->is_of_graph_of(partition); });
 }
 
-void Holdings::remember_peak() {
-  if (const auto now = totals()) earlier_peak_ = std::max(earlier_peak_, now->peak_bytes);
+void Holdings::remember_peak() { earlier_peak_ = std::max(earlier_peak_, sum().peak_bytes); }
+
+MemoryTotals Holdings::sum() const {
+  HeldBytes held;
+  for (const Partition* partition : built_) partition->add_to(held);
+  return held.totals();
 }
 
 std::optional<MemoryTotals> Holdings::totals() const {
-  HeldBytes held;
-  for (const Partition* partition : built_) partition->add_to(held);
-  MemoryTotals totals = held.totals();
-  const bool is_one =
-      std::all_of(built_.begin(), built_.end(), [&](const Partition* partition) {
-        return partition->is_of_graph_of(*built_.front());
-      });
+  MemoryTotals totals = sum();
+  const bool is_one = std::all_of(built_.begin(), built_.end(), [&](const Partition* partition) {
+    return partition->is_of_graph_of(*built_.front());
+  });
   if (is_one && totals.carried_bytes == 0) return std::nullopt;
   totals.peak_bytes = std::max(totals.peak_bytes, earlier_peak_);
   return totals;

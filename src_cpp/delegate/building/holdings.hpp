@@ -37,9 +37,9 @@ class HeldBytes {
   }
 
   MemoryTotals totals_;
-  std::set<std::pair<const void*, std::string>> shared_;          // weights: owner and key
-  std::map<const void*, std::vector<std::int64_t>> slots_;        // by pool
-  std::set<std::pair<const void*, int>> carried_;                 // owner and number
+  std::set<std::pair<const void*, std::string>> shared_;    // weights: owner and key
+  std::map<const void*, std::vector<std::int64_t>> slots_;  // by pool
+  std::set<std::pair<const void*, int>> carried_;           // owner and number
 };
 
 /// The partitions of an interpreter that are built. Used by the thread that serves it.
@@ -61,6 +61,8 @@ class Holdings {
   std::uint64_t report = 0;  ///< number of the main graph's report
 
  private:
+  MemoryTotals sum() const;
+
   std::vector<Partition*> built_;
   std::int64_t earlier_peak_ = 0;
 };

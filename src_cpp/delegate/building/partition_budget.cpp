@@ -40,10 +40,10 @@ std::int64_t Partition::excess(const plan::Plan& plan) const {
 Built Partition::build_within(std::int64_t budget, Level level, bool lasts) {
   const bool shares = budget > 0 && session_->holdings->has_other_graphs(*this);
   const auto build = [&](std::int64_t bytes) {
-    return state_->build(graph_, bytes, session_->pool, level, lasts, carriers_.get(),
-                         [this] { return drop_aside(); },
-                         shares ? Excess([this](const plan::Plan& plan) { return excess(plan); })
-                                : Excess());
+    return state_->build(
+        graph_, bytes, session_->pool, level, lasts, carriers_.get(),
+        [this] { return drop_aside(); },
+        shares ? Excess([this](const plan::Plan& plan) { return excess(plan); }) : Excess());
   };
   if (!shares) return build(budget);
   try {
@@ -77,10 +77,10 @@ std::int64_t Partition::share_with_graphs() {
   std::int64_t each = 1;
   if (const std::int64_t smallest = peak(each); smallest > budget) {
     throw plan::BudgetError(
-        smallest, "no plans of the model's graphs, such as its signatures, fit together into the "
-                  "memory budget of " +
-                      byte_size(budget) + "; the smallest feasible budget is " +
-                      byte_size(smallest));
+        smallest,
+        "no plans of the model's graphs, such as its signatures, fit together into the "
+        "memory budget of " +
+            byte_size(budget) + "; the smallest feasible budget is " + byte_size(smallest));
   }
   std::int64_t too_many = budget;
   for (int i = 0; i < kHalvings && too_many - each > 1; ++i) {

@@ -7,12 +7,11 @@ Built State::build(const ir::Graph& graph, std::int64_t budget,
                    const Carriers* carriers, const std::function<bool()>& make_room,
                    const Excess& excess) {
   const cl::Counters before = cl::counters();
-  Built built =
-      builder.build(graph, budget, pool, level, lasts, carriers, /*records=*/true, make_room,
- excess);
+  Built built = builder.build(graph, budget, pool, level, lasts, carriers, /*records=*/true,
+                              make_room, excess);
   if (target.options.tuning == Tuning::kExhaustive && tuning.measure_new(built))
     built = builder.build(graph, budget, pool, level, lasts, carriers, /*records=*/true, make_room,
- excess);
+                          excess);
   built.executor->save_programs();
   ledger.count_load(cl::counters() - before);
   return built;

@@ -249,8 +249,7 @@ void write_verification(Writer& to, const std::vector<PartitionReport>& partitio
 Explanation explain(const Target& target, Report report) {
   const Options& options = target.options;
   const MemoryTotals totals =
-      report.totals ? *report.totals
-                    : memory_totals(report.partitions, options.plan.share_memory);
+      report.totals ? *report.totals : memory_totals(report.partitions, options.plan.share_memory);
   return {target.device().name, target.device().platform, passes::name_of(options.precision),
           std::move(report), totals};
 }

@@ -97,8 +97,8 @@ struct PartitionReport {
 /// Device memory of partitions that are built one after the other.
 struct MemoryTotals {
   std::int64_t arena_bytes = 0, weights_bytes = 0;  ///< after building
-  std::int64_t carried_bytes = 0;  ///< of tensors that inferences hand on
-  std::int64_t peak_bytes = 0;     ///< including load time
+  std::int64_t carried_bytes = 0;                   ///< of tensors that inferences hand on
+  std::int64_t peak_bytes = 0;                      ///< including load time
 };
 
 /// `shared`: their arenas take turns in one pool, as runtime::Pool has it.

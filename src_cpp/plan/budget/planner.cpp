@@ -479,8 +479,8 @@ class Planner {
     if (device_.sub_buffers_save == 0) return smallest;
     std::int64_t most = smallest.total() + static_cast<std::int64_t>(device_.sub_buffers_save) - 1;
     if (options_.memory_budget > 0)
-      most = std::min(most, options_.memory_budget - plan_.weights_bytes -
-                                plan_.carried_bytes - plan_.kept_bytes);
+      most = std::min(most, options_.memory_budget - plan_.weights_bytes - plan_.carried_bytes -
+                                plan_.kept_bytes);
     ObjectLimits undivided = limits();
     undivided.offsets = false;
     if (Layout whole = lay_out(blocks, undivided); whole.total() <= most) return whole;
