@@ -259,6 +259,97 @@ def test_networks(name, sizes, batch, precision, device):
             assert relative_l2(output, wanted) < MODEL_L2[precision], experts
 
 
+def gathered_model(batch, chosen, weights):
+    """A mixture of gathered matrices whose scores are an input."""
+    m = ModelMaker()
+    x = m.input("x", (batch, WIDTH), np.float32)
+    scores = m.input("scores", (batch, EXPERTS), np.float32)
+    values, indices = m.op(
+        "TOPK_V2", [scores, m.constant(np.int32(chosen))], [(batch, chosen)] * 2,
+        dtype=[np.float32, np.int32],
+    )  # fmt: skip
+    shape = (batch, chosen, OUT, WIDTH)
+    matrices = m.op(
+        "GATHER", [m.constant(weights), indices], shape, dtype=np.float32, axis=0, batch_dims=0
+    )
+    rows = m.op("RESHAPE", [x, m.constant(np.int32([batch, 1, WIDTH, 1]))], (batch, 1, WIDTH, 1))
+    y = m.op(
+        "BATCH_MATMUL",
+        [matrices, rows],
+        (batch, chosen, OUT, 1),
+        dtype=np.float32,
+        adj_x=False,
+        adj_y=False,
+    )
+    y = m.op("TANH", [y], m.shape(y))
+    gates = m.op(
+        "RESHAPE", [values, m.constant(np.int32([batch, chosen, 1, 1]))], (batch, chosen, 1, 1)
+    )
+    y = m.op("MUL", [y, gates], m.shape(y))
+    m.output(m.op("SUM", [y, m.constant(np.int32([1, 3]))], (batch, OUT), keep_dims=False))
+    return m.build()
+
+
+def gathers(explanation):
+    return [
+        s for s in explanation.steps if s.pass_name == "gather_experts" and s.outcome == "applied"
+    ]
+
+
+@pytest.mark.parametrize("batch", [1, 3, 8])
+def test_scores_that_are_not_numbers_in_gathered_experts(batch, device):
+    """A sample whose scores are all NaN gives NaN; the others what they give alone."""
+    rng = np.random.default_rng(12)
+    x = rng.standard_normal((batch, WIDTH)).astype(np.float32)
+    scores = rng.standard_normal((batch, EXPERTS)).astype(np.float32)
+    scores[-1] = np.nan
+    model = gathered_model(batch, 2, expert_weights(rng))
+    wanted = stock(model, [x, scores])
+    assert np.isnan(wanted[-1]).all()
+    assert not np.isnan(wanted[:-1]).any()
+    for experts in (OFF, ON):
+        outputs, explanation = run(model, [x, scores], device, experts=experts)
+        assert bool(gathers(explanation)) == (experts == ON)
+        for output in outputs:
+            assert np.isnan(output[-1]).all()
+            assert_close(output[:-1], wanted[:-1], "fp32", WIDTH, experts)
+
+
+@pytest.mark.parametrize("form", ["dense", "gathered", "branches"])
+def test_samples_that_are_not_numbers_in_networks(form, device):
+    """The same for the gating network of a decoder's mixture, in each form of it."""
+    sizes = {"width": 36, "hidden": 20, "experts": 7, "chosen": 3}
+    model = networks.build("decoder_moe", 2, form=form, **sizes)
+    inputs = networks.sample_inputs(model, 1)
+    inputs[0][0] = np.nan
+    wanted = stock(model, inputs)
+    assert np.isnan(wanted[0]).all()
+    for experts in (OFF, ON):
+        for output in run(model, inputs, device, experts=experts)[0]:
+            np.testing.assert_array_equal(np.isnan(output), np.isnan(wanted))
+            assert relative_l2(output[1:], wanted[1:]) < MODEL_L2["fp32"], experts
+
+
+@pytest.mark.parametrize("batch", [1, 8])
+@pytest.mark.parametrize(
+    ("name", "sizes"),
+    [
+        ("imagenet_moe", {"size": 67, "experts": 6, "chosen": 2, "classes": 10}),
+        ("decoder_moe", {"width": 36, "hidden": 20, "experts": 7, "chosen": 3, "form": "gathered"}),
+        ("decoder_moe", {"width": 36, "hidden": 20, "experts": 7, "chosen": 3, "form": "dense"}),
+    ],
+)
+def test_the_host_reads_nothing_but_the_result(name, sizes, batch, device):
+    model = networks.build(name, batch, **sizes)
+    inputs = networks.sample_inputs(model, 1)
+    delegate = clgpu_delegate.load(device=device, zero_copy="off")
+    interpreter = make_interpreter(op_runtime(), model, [delegate])
+    output = run_interpreter(interpreter, inputs)[0]
+    last = delegate.stats()["last_invoke"]
+    assert last["bytes_down"] == output.nbytes
+    assert last["bytes_up"] == sum(array.nbytes for array in inputs)
+
+
 def test_forms_of_a_decoder_are_the_same_network():
     sizes = {"width": 36, "hidden": 20, "experts": 7, "chosen": 3}
     models = [
