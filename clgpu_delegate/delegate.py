@@ -236,6 +236,21 @@ class Delegate:
                 )
         self._native.write_carried(name, np.ascontiguousarray(value).tobytes())
 
+    def _largest_carried(
+        self, name: str, count: int | None
+    ) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+        """The `count` largest elements of each row of a carried tensor, and their indices.
+
+        None: the sums of the rows, and the indices of their largest elements.
+
+        Raises
+        ------
+        OptionError, ClgpuError
+            As `read_carried`; also if the device cannot find them.
+        """
+        values, indices = self._native.largest_carried(name, count or 0)
+        return np.frombuffer(values, np.float32), np.frombuffer(indices, np.int32)
+
     def clear_carried(self) -> None:
         """Make all elements of all carried tensors zero, as they are in the beginning."""
         self._native.clear_carried()

@@ -266,8 +266,9 @@ class Options:
     indices of a graph, of its input and of the output with the next value, and further graphs after
     a plus sign. Such as the caches of a language model, see `clgpu_delegate.Generator`, which sets
     this option. The interpreter's tensors are neither read nor written: `Delegate.carried` has the
-    values, which begin as zeros. In a graph where other nodes than those of one partition use them,
-    they are ordinary inputs and outputs."""
+    values, which begin as zeros. An output as its own input, such as ``0/9/9``, only stays on the
+    device. In a graph where other nodes than those of one partition use them, they are ordinary
+    inputs and outputs."""
 
     verify: Literal["off", "first"] | int = "off"
     """Compute the first inference, or every Nth one, with the CPU's kernels, too, and replace wrong

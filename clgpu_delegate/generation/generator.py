@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
 import operator
 import re
@@ -246,6 +247,8 @@ class Generator:
             )
         self._option_names = _option_names(steps)
         self._notes: list[str] = []
+        self._kept_logits: str | None = None  # their name in the option `carry`
+        self._finds_largest = True  # of them, on the device
         if sampler is None or top_k is not None:
             source = self._shorten(source, file)
         elif not isinstance(model, (bytes, bytearray)):
@@ -255,6 +258,7 @@ class Generator:
         options = Options.from_settings(**settings)
         self._engine = self._make_engine(api, found, source, threads or usable_cores(), options)
         self._on_device = self._find_carried()
+        self._find_logits()
         self._lock = threading.Lock()
         self._holder: int | None = None  # the thread that has it
         self._number = 0  # of the generation that goes on; a reference to it would be a cycle
@@ -388,9 +392,11 @@ class Generator:
         return step.outputs[step.logits].shape[-1]
 
     def _shorten(self, source: bytes | Path, file: Model | None) -> bytes | Path:
-        """The model with a tail that leaves less to copy, if it can be rewritten."""
+        """The model with a tail that leaves less to copy; if it cannot be rewritten, the logits
+        stay on the device, where the same operations read them after a step."""
         if file is None or isinstance(source, Path):
-            self._notes.append("logits: a file of this size, or with data behind its end, has them")
+            taken = set(self._option_names.values())
+            self._kept_logits = next(n for n in _numbered("logits") if n not in taken)
             return source
         changed = file.copy()
         self._decode = tails.append_tail(changed, self._decode, self._top_k)
@@ -419,6 +425,23 @@ class Generator:
                     kept.add(name)
         return on_device
 
+    def _find_logits(self) -> None:
+        """Whether they stay on the device, and what reads them there."""
+        if self._kept_logits is None:
+            return
+        name, step = self._kept_logits, self._decode
+        told = {entry["name"]: entry["graphs"] for entry in self.delegate.carried()}
+        why = told.get(name, {}).get(step.graph, "no node of it is on the device")
+        if why:
+            self._kept_logits = None
+            self._notes.append(f"{step.logits} in {step.key!r}: {why}")
+            return
+        try:
+            self.delegate._largest_carried(name, self._top_k)  # of zeros
+        except ClgpuError as error:
+            self._finds_largest = False
+            self._notes.append(f"{step.logits}: the device cannot find the largest: {error}")
+
     def _carry(self) -> dict[str, dict[int, tuple[int, int]]]:
         """The option ``carry``."""
         carry: dict[str, dict[int, tuple[int, int]]] = {}
@@ -426,6 +449,10 @@ class Generator:
             for before, after in step.caches.items():
                 graphs = carry.setdefault(self._option_names[before], {})
                 graphs[step.graph] = (step.inputs[before].index, step.outputs[after].index)
+        if self._kept_logits is not None:
+            assert self._decode.logits is not None
+            index = self._decode.outputs[self._decode.logits].index
+            carry[self._kept_logits] = {self._decode.graph: (index, index)}
         return carry
 
     @contextlib.contextmanager
@@ -538,20 +565,28 @@ class Generator:
         step = self._decode
 
         def row(name: str, size: int) -> Array:
-            rows = self._engine.get(step, name).reshape(-1, size)
-            last: Array = rows[count - 1]
-            return last
+            return _row(self._engine.get(step, name), count, size)
 
-        if self._sampler is None and tails.TOKEN in step.outputs:
+        kept = self._kept_logits
+        values: Array
+        indices: Array | None
+        if kept is not None and self._finds_largest:
+            found = self.delegate._largest_carried(kept, self._top_k)
+            values, indices = (_row(rows, count, self._top_k or 1) for rows in found)
+            _check(values, position)
+        elif self._sampler is None and tails.TOKEN in step.outputs:
             _check(row(tails.SUM, 1), position)
             return int(row(tails.TOKEN, 1)[0])
-        if tails.VALUES in step.outputs:
+        elif tails.VALUES in step.outputs:
             assert self._top_k is not None
             values, indices = row(tails.VALUES, self._top_k), row(tails.INDICES, self._top_k)
             _check(values, position)
         else:
             assert step.logits is not None
-            values, indices = row(step.logits, self._vocabulary), None
+            rows = self._engine.get(step, step.logits) if kept is None else (
+                self.delegate.read_carried(kept)
+            )
+            values, indices = _row(rows, count, self._vocabulary), None
             _check(values, position)
             if self._sampler is None or self._top_k is not None:
                 order = _largest(values, self._top_k or 1)
@@ -569,6 +604,12 @@ class Generator:
                 f"{self._vocabulary - 1}"
             )
         return token
+
+
+def _row(rows: Array, count: int, size: int) -> Array:
+    """The last one of those that tokens have."""
+    last: Array = rows.reshape(-1, size)[count - 1]
+    return last
 
 
 def _check(numbers: Array, position: int) -> None:
@@ -601,8 +642,8 @@ def _open(model: Source) -> tuple[bytes | Path, Model | None]:
         content = read_content(model)
     try:
         return content, parse(content)
-    except QuantizationError:
-        return content, None
+    except QuantizationError:  # constants behind the FlatBuffer
+        return (content if isinstance(model, (bytes, bytearray)) else Path(model)), None
 
 
 def _steps(runtime: Runtime, source: bytes | Path, names: Names) -> tuple[Step, list[Step]]:
@@ -628,11 +669,15 @@ def _option_names(steps: Sequence[Step]) -> dict[str, str]:
     names = {name: other for name, other in plain.items() if name == other}
     for name, other in plain.items():
         if name not in names:
-            taken, number = other, 2
-            while taken in names.values():
-                taken, number = f"{other}_{number}", number + 1
-            names[name] = taken
+            names[name] = next(n for n in _numbered(other) if n not in names.values())
     return names
+
+
+def _numbered(name: str) -> Iterator[str]:
+    """The name, and with numbers behind it."""
+    yield name
+    for number in itertools.count(2):
+        yield f"{name}_{number}"
 
 
 def _mask(places: Array, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:

@@ -459,7 +459,7 @@ apps start no programs of their own.)"},
        "after a plus sign",
        R"(Such as the caches of a language model, see `clgpu_delegate.Generator`, which sets this
 option. The interpreter's tensors are neither read nor written: `Delegate.carried` has the values,
-which begin as zeros. In a graph where other nodes than those of one partition use them, they are
+which begin as zeros. An output as its own input, such as ``0/9/9``, only stays on the device. In a graph where other nodes than those of one partition use them, they are
 ordinary inputs and outputs.)"},
       {"verify", "off",
        one_of_or_count({{"off", kVerifyOff}, {"first", kVerifyFirst}}, 1,

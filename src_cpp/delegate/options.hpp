@@ -42,7 +42,8 @@ enum class CommandList {
 /// next value is an output.
 struct CarriedTensor {
   struct Pair {
-    int input, output;  ///< indices of tensors
+    /// Indices of tensors. The same: the output has no input, and stays for others to read.
+    int input, output;
   };
   std::string name;
   std::map<int, Pair> graphs;  ///< by index of the graph in the model

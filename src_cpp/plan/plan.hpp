@@ -91,7 +91,8 @@ struct CarriedForm {
 /// A tensor that stays on the device between inferences.
 struct Carry {
   int input,
-      output;  ///< indices in the graph's tensors: before and after an inference; -1: not read
+      output;  ///< indices in the graph's tensors: before and after an inference; -1: not read, or
+               ///< not written
   int buffer;  ///< the memory that stays
   int result;  ///< buffer with the next value; another one is copied after an inference
   CarriedForm form;

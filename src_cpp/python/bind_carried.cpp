@@ -1,6 +1,7 @@
 // Tensors that stay on the device between inferences.
 #include <pybind11/stl.h>
 
+#include "delegate/building/largest.hpp"
 #include "delegate/doors/delegate.hpp"
 #include "python/bind.hpp"
 #include "python/native_delegate.hpp"
@@ -85,6 +86,21 @@ void clear(const NativeDelegate& self) {
     carriers->set()->clear(static_cast<int>(i));
 }
 
+py::tuple largest(NativeDelegate& self, const std::string& name, int count) {
+  const auto carriers = carriers_of(self);
+  const int number = number_of(self, name);
+  delegate::Largest found;
+  {
+    const WithoutPython released;
+    found = delegate::find_largest(self.state(), *carriers, number, count);
+  }
+  const auto bytes = [](const auto& numbers) {
+    return py::bytes(reinterpret_cast<const char*>(numbers.data()),
+                     numbers.size() * sizeof(numbers[0]));
+  };
+  return py::make_tuple(bytes(found.values), bytes(found.indices));
+}
+
 }  // namespace
 
 void bind_carried(py::class_<NativeDelegate>& native) {
@@ -95,6 +111,9 @@ void bind_carried(py::class_<NativeDelegate>& native) {
       .def("read_carried", &read, py::arg("name"), "The elements of a carried tensor.")
       .def("write_carried", &write, py::arg("name"), py::arg("value"),
            "Sets the elements of a carried tensor.")
+      .def("largest_carried", &largest, py::arg("name"), py::arg("count"),
+           "The largest elements of each row of a carried tensor, floats and their indices; with a "
+           "count of 0 the sum of each row and the index of its largest.")
       .def("clear_carried", &clear, "Makes all elements of all carried tensors zero.");
 }
 

@@ -237,6 +237,70 @@ def test_integers_are_carried_too():
     assert delegate.read_carried("cache").dtype == np.int32
 
 
+def outputs_only(*, dtype=np.float32, shape=(2, 3, 40)) -> tuple[bytes, dict]:
+    """A model whose output stays on the device though it is the next value of no input."""
+    m = ModelMaker()
+    x = m.input("x", shape, dtype)
+    y = m.op("NEG", [x], shape, dtype=dtype)
+    m.output(y)
+    return m.build(), {"y": {0: (y, y)}}
+
+
+def give(interpreter, value: np.ndarray) -> None:
+    interpreter.allocate_tensors()
+    interpreter.set_tensor(interpreter.get_input_details()[0]["index"], value)
+    interpreter.invoke()
+
+
+@pytest.mark.parametrize("options", [{}, {"precision": "fp16"}, {"verify": 1}], ids=str)
+def test_the_largest_elements_of_a_tensor_are_found_where_it_lies(options, device, rng):
+    content, carry = outputs_only()
+    delegate = clgpu_delegate.load(device=device, carry=carry, zero_copy="off", **options)
+    interpreter = make_interpreter("auto", content, [delegate])
+    x = rng.integers(-900, 900, (2, 3, 40)).astype(np.float32)
+    x[0, 0, 7:9] = -1000  # the first of equal ones counts
+    x[1, 1, 3] = np.nan
+    give(interpreter, x)
+    if "verify" not in options:
+        assert delegate.stats()["last_invoke"]["bytes_down"] == 0
+    y = -x.reshape(6, 40)
+    np.testing.assert_array_equal(delegate.read_carried("y").reshape(6, 40), y)
+    sums, first = delegate._largest_carried("y", None)
+    assert np.isnan(sums).tolist() == [False, False, False, False, True, False]
+    whole = [0, 1, 2, 3, 5]
+    np.testing.assert_array_equal(first[whole], np.argmax(y, 1)[whole])
+    assert first[0] == 7
+    values, indices = (found.reshape(6, 4) for found in delegate._largest_carried("y", 4))
+    np.testing.assert_array_equal(values[whole], -np.sort(-y, axis=1)[whole, :4])
+    np.testing.assert_array_equal(np.take_along_axis(y, indices, 1)[whole], values[whole])
+    # Of the next inference, by the same executor.
+    before = delegate.stats()["objects_created"]
+    give_again = np.roll(x, 1, axis=2)
+    interpreter.set_tensor(interpreter.get_input_details()[0]["index"], give_again)
+    interpreter.invoke()
+    assert delegate._largest_carried("y", None)[1][0] == 8
+    assert delegate.stats()["objects_created"] == before
+
+
+def test_what_the_largest_elements_are_not_found_of():
+    content, carry = outputs_only(dtype=np.int32)
+    delegate = clgpu_delegate.load(carry=carry)
+    with pytest.raises(ClgpuError, match="no interpreter of the delegate carries a tensor"):
+        delegate._largest_carried("y", 1)
+    interpreter = make_interpreter("auto", content, [delegate])
+    interpreter.allocate_tensors()
+    with pytest.raises(ClgpuError, match=r"'y' is int32\[2, 3, 40\]; .* in rows of float32"):
+        delegate._largest_carried("y", 1)
+    with pytest.raises(OptionError, match="the delegate carries no tensor 'z'"):
+        delegate._largest_carried("z", 1)
+    content, carry = outputs_only()
+    delegate = clgpu_delegate.load(carry=carry)
+    interpreter = make_interpreter("auto", content, [delegate])
+    interpreter.allocate_tensors()
+    with pytest.raises(OptionError, match="count is 41; allowed: 0 to 40"):
+        delegate._largest_carried("y", 41)
+
+
 def test_two_interpreters_of_a_delegate_have_values_of_their_own():
     first, second = Model(in_place), Model(in_place)
     _, delegate = first.run(2)

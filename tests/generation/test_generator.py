@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -154,6 +154,83 @@ def test_a_chunk_moves_tokens_and_positions_only(model):
     after = generator.delegate.stats()
     assert after["bytes_up"] - before["bytes_up"] == 6 * 8 + 8
     assert after["bytes_down"] - before["bytes_down"] == 8
+
+
+@pytest.fixture(scope="module", params=["mapped", "outside"])
+def large_file(request, tmp_path_factory) -> Iterator[Path]:
+    """A file that a generator cannot rewrite: of 1 GiB and more, or with constants at its end."""
+    path = tmp_path_factory.mktemp(request.param) / "model.tflite"
+    made = make_decoder(DECODERS["tiny"], prefill=PREFILL, cache=CACHE)
+    made.save(path, outside=request.param == "outside")
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "mapped":
+            patch.setattr("clgpu_delegate.generation.generator._LARGE", 1)
+        yield path
+
+
+APIS = ["interpreter"] + ["compiled"] * (CompiledModel is not None)
+
+
+@pytest.mark.parametrize("api", APIS)
+@pytest.mark.parametrize(
+    ("options", "down"), [({}, 8), ({"sampler": first, "top_k": 4}, 32)], ids=["greedy", "top_k"]
+)
+def test_logits_of_large_files_stay_on_the_device(options, down, api, large_file, greedy):
+    generator = Generator(large_file, api=api, zero_copy="off", **options)
+    assert generator.generate(TINY_PROMPT, max_tokens=10) == greedy[:10]
+    assert generator.notes == ()
+    last = generator.delegate.stats()["last_invoke"]
+    assert (last["bytes_up"], last["bytes_down"], last["objects_created"]) == (8, down, 0)
+    assert generator.logits is None
+    generator.reset()
+    assert generator.generate(TINY_PROMPT, max_tokens=3) == greedy[:3]
+
+
+@pytest.mark.parametrize("api", APIS)
+@pytest.mark.parametrize("options", [
+    {"precision": "fp16"}, {"verify": 1}, {"exclude": "DYNAMIC_UPDATE_SLICE"},
+    {"memory_budget": "60 kB"}, {"sampler": lambda logits: int(np.argmax(logits))},
+], ids=["fp16", "verify", "caches on the host", "budget", "sampler"])  # fmt: skip
+def test_large_files_with_options(options, api, large_file, greedy):
+    generator = Generator(large_file, api=api, **options)
+    count = 2 if "precision" in options else 8
+    assert generator.generate(TINY_PROMPT, max_tokens=count) == greedy[:count]
+
+
+def test_logits_of_large_files_that_do_not_stay(large_file, greedy, monkeypatch):
+    """They are computed on the CPU, or the device cannot find the largest: a note tells it."""
+    sampled = {"sampler": first, "top_k": 4}
+    for options in ({}, sampled):
+        generator = Generator(large_file, exclude="FULLY_CONNECTED", **options)
+        assert generator.notes[-1] == (
+            "logits in 'decode': no partition on the device computes its output"
+        )
+        assert generator.generate(TINY_PROMPT, max_tokens=4) == greedy[:4]
+
+    def fails(*_: object) -> None:
+        raise ClgpuError("no kernel of topk works")
+
+    monkeypatch.setattr("clgpu_delegate.Delegate._largest_carried", fails)
+    for options in ({}, sampled):
+        generator = Generator(large_file, zero_copy="off", **options)
+        assert generator.notes == (
+            "logits: the device cannot find the largest: no kernel of topk works",
+        )
+        assert generator.generate(TINY_PROMPT, max_tokens=4) == greedy[:4]
+
+
+def test_large_files_whose_decoder_takes_many_tokens(tmp_path, monkeypatch):
+    monkeypatch.setattr("clgpu_delegate.generation.generator._LARGE", 1)
+    path = tmp_path / "model.tflite"
+    path.write_bytes(tiny_model(count=4))
+    generator = Generator(path, sampler=lambda values, indices: indices[0], top_k=2)
+    wanted = Generator(path.read_bytes(), sampler=lambda values, indices: indices[0], top_k=2)
+    assert generator.generate([1, 1, 2]) == wanted.generate([1, 1, 2])
+    path.write_bytes(tiny_model(factor=float("nan")))
+    for options in ({}, {"sampler": first, "top_k": 2}):
+        generator = Generator(path, **options)
+        with pytest.raises(ClgpuError, match=r"the logits after 0 tokens are not numbers \(NaN\)"):
+            generator.generate([1], max_tokens=1)
 
 
 def test_caches_are_written_in_place(model):

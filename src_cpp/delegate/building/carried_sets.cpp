@@ -25,6 +25,13 @@ std::shared_ptr<runtime::Pool> Carriers::pool(
   return pool_;
 }
 
+Carriers::Finder Carriers::finder(std::pair<int, int> what, const std::function<Finder()>& make) {
+  const std::lock_guard<std::mutex> lock(making_);
+  Finder& known = finders_[what];
+  if (known == nullptr) known = make();
+  return known;
+}
+
 void Carriers::tell(int number, int graph, std::string reason) {
   const std::lock_guard<std::mutex> lock(mutex_);
   told_.at(static_cast<std::size_t>(number))[graph] = std::move(reason);

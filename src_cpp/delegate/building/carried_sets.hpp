@@ -12,10 +12,13 @@
 #include "abi/tflite_abi.hpp"
 #include "delegate/target.hpp"
 #include "runtime/run/carried.hpp"
+#include "runtime/run/executor.hpp"
 #include "runtime/run/pool.hpp"
 #include "runtime/run/weights.hpp"
 
 namespace clgpu::delegate {
+
+class Holdings;
 
 /// Those of one interpreter. Graphs tell what has become of them there.
 class Carriers {
@@ -30,6 +33,13 @@ class Carriers {
   /// Graphs that hand on values are those of one model, with the same weights.
   const std::shared_ptr<runtime::Weights>& weights() const { return weights_; }
 
+  /// What finds the largest elements of a tensor, by its number and how many; made once.
+  using Finder = std::shared_ptr<runtime::Executor>;
+  Finder finder(std::pair<int, int> what, const std::function<Finder()>& make);
+
+  /// What the graphs hold on the device; null for those of a node.
+  std::shared_ptr<const Holdings> holdings;
+
   /// What a graph does with a carried tensor. Thread-safe.
   void tell(int number, int graph, std::string reason);
   /// By graph: why the tensor is an ordinary input and output there; empty if it is carried.
@@ -41,8 +51,10 @@ class Carriers {
  private:
   const std::shared_ptr<runtime::CarriedSet> set_;
   const std::shared_ptr<runtime::Weights> weights_ = std::make_shared<runtime::Weights>();
+  std::mutex making_;  // of finders_
   mutable std::mutex mutex_;
   std::shared_ptr<runtime::Pool> pool_;
+  std::map<std::pair<int, int>, Finder> finders_;
   std::vector<std::map<int, std::string>> told_, copied_;  // by number
 };
 

@@ -66,9 +66,13 @@ bool Holdings::has_other_graphs(const Partition& partition) const {
 
 void Holdings::remember_peak() { earlier_peak_ = std::max(earlier_peak_, sum().peak_bytes); }
 
+void Holdings::add_to(HeldBytes& held) const {
+  for (const Partition* partition : built_) partition->add_to(held);
+}
+
 MemoryTotals Holdings::sum() const {
   HeldBytes held;
-  for (const Partition* partition : built_) partition->add_to(held);
+  add_to(held);
   return held.totals();
 }
 

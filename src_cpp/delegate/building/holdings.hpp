@@ -53,6 +53,9 @@ class Holdings {
   /// Whether another graph than that of the partition has any.
   bool has_other_graphs(const Partition& partition) const;
 
+  /// What all of them hold.
+  void add_to(HeldBytes& held) const;
+
   /// Memory that was in use before partitions were planned again for less.
   void remember_peak();
   /// None where the partitions are of one graph that carries nothing.

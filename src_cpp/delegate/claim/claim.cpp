@@ -81,6 +81,12 @@ std::string carry(const Model& model, const std::vector<int>& nodes, ir::Graph& 
     return "the graph has no tensor with the index of its input";
   if (graph.tensor(output).carried >= 0) return "another carried tensor has its output";
   if (input >= 0 && graph.tensor(input).carried >= 0) return "another carried tensor has its input";
+  // Its own input: nothing is read, and its value stays on the device for others.
+  if (pair.input == pair.output) {
+    if (model.is_read_outside(pair.output, own)) return "other nodes read its output";
+    graph.tensor(output).carried = number;
+    return {};
+  }
   if (model.is_computed(pair.input)) return "its input is computed by a node";
   if (model.is_read_outside(pair.input, own)) return "other nodes read its input";
   if (model.is_read_outside(pair.output, own)) return "other nodes read its output";
@@ -354,6 +360,7 @@ Claim claim(TfLiteContext& context, const std::shared_ptr<State>& state, bool is
   session->graph = index_of(context, main);
   session->holdings = state->holdings.of(main);
   session->carriers = state->carried.of(main, state->target);
+  if (session->carriers != nullptr) session->carriers->holdings = session->holdings;
   session->pool = session->carriers == nullptr ? make_pool() : session->carriers->pool(make_pool);
   find_mixed(context, *state, model, is_main, *session);
   begin_placement(context, *state, *session, model, is_main);

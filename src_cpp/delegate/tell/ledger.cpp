@@ -247,6 +247,12 @@ void Ledger::count_invoke(cl::Counters& inference, bool first, const cl::Counter
   stats_.last_invoke = inference;
 }
 
+void Ledger::count_after_invoke(const cl::Counters& cost) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  stats_.total += cost;
+  stats_.last_invoke += cost;
+}
+
 void Ledger::count_load(const cl::Counters& cost) {
   const std::lock_guard<std::mutex> lock(mutex_);
   stats_.load += cost;

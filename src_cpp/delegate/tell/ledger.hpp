@@ -76,6 +76,8 @@ class Ledger {
   /// Adds the cost of one partition to that of the `inference`, which begins with the graph's first
   /// partition.
   void count_invoke(cl::Counters& inference, bool first, const cl::Counters& cost);
+  /// Adds what was computed of the results of the last inference.
+  void count_after_invoke(const cl::Counters& cost);
   void count_load(const cl::Counters& cost);
 
  private:

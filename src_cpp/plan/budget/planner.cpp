@@ -297,6 +297,17 @@ class Planner {
           {input, output, buffer, result, {tensor.shape, tensor.dtype, tensor.storage}});
       plan_.buffers[uz(buffer)].carried = tensor.carried;
     }
+    for (const int input : graph_.inputs) {
+      const ir::Tensor& tensor = graph_.tensor(input);
+      const bool is_known = std::any_of(
+          plan_.carries.begin(), plan_.carries.end(),
+          [&](const Carry& c) { return plan_.buffers[uz(c.buffer)].carried == tensor.carried; });
+      if (tensor.carried < 0 || is_known) continue;
+      const int buffer = buffer_of_[uz(input)];  // only read
+      plan_.carries.push_back(
+          {input, -1, buffer, buffer, {tensor.shape, tensor.dtype, tensor.storage}});
+      plan_.buffers[uz(buffer)].carried = tensor.carried;
+    }
     for (const Carry& c : plan_.carries) {
       const int source = plan_.buffers[uz(c.result)].carried;
       if (source >= 0 && c.result != c.buffer)
@@ -325,6 +336,7 @@ class Planner {
         c.reason = "no kernel updates it in place, or its old value is read after that";
         continue;
       }
+      if (c.output < 0) continue;
       // Whoever runs again from the start must not read what the first run has written.
       for (const Step& step : plan_.run) {
         bool reads = false, writes = false;
