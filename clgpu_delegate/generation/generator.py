@@ -392,8 +392,10 @@ class Generator:
         return step.outputs[step.logits].shape[-1]
 
     def _shorten(self, source: bytes | Path, file: Model | None) -> bytes | Path:
-        """The model with a tail that leaves less to copy; if it cannot be rewritten, the logits
-        stay on the device, where the same operations read them after a step."""
+        """The model with a tail that leaves less to copy, if it can be rewritten.
+
+        Otherwise the logits stay on the device, where the same operations read them after a step.
+        """
         if file is None or isinstance(source, Path):
             taken = set(self._option_names.values())
             self._kept_logits = next(n for n in _numbered("logits") if n not in taken)
@@ -583,10 +585,11 @@ class Generator:
             _check(values, position)
         else:
             assert step.logits is not None
-            rows = self._engine.get(step, step.logits) if kept is None else (
-                self.delegate.read_carried(kept)
-            )
-            values, indices = _row(rows, count, self._vocabulary), None
+            if kept is None:
+                values = row(step.logits, self._vocabulary)
+            else:
+                values = _row(self.delegate.read_carried(kept), count, self._vocabulary)
+            indices = None
             _check(values, position)
             if self._sampler is None or self._top_k is not None:
                 order = _largest(values, self._top_k or 1)

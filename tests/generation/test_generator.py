@@ -223,8 +223,8 @@ def test_large_files_whose_decoder_takes_many_tokens(tmp_path, monkeypatch):
     monkeypatch.setattr("clgpu_delegate.generation.generator._LARGE", 1)
     path = tmp_path / "model.tflite"
     path.write_bytes(tiny_model(count=4))
-    generator = Generator(path, sampler=lambda values, indices: indices[0], top_k=2)
-    wanted = Generator(path.read_bytes(), sampler=lambda values, indices: indices[0], top_k=2)
+    generator = Generator(path, sampler=first, top_k=2)
+    wanted = Generator(path.read_bytes(), sampler=first, top_k=2)
     assert generator.generate([1, 1, 2]) == wanted.generate([1, 1, 2])
     path.write_bytes(tiny_model(factor=float("nan")))
     for options in ({}, {"sampler": first, "top_k": 2}):

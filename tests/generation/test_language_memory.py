@@ -13,7 +13,7 @@ import pytest
 
 import clgpu_delegate
 from bench.networks.decoder import FORMS, Decoder, make_decoder
-from clgpu_delegate import Generator, ClgpuError
+from clgpu_delegate import ClgpuError, Generator
 from tests.generation.stock import TINY_PROMPT, Stock
 from tests.runtimes import make_interpreter
 
