@@ -89,13 +89,26 @@ class _Held:
             self._interpreter.set_tensor(detail["index"], value)
         self._interpreter.invoke()
         self._sketch: list[float] = []  # of all outputs
-        for detail in self._interpreter.get_output_details():
-            value = self._interpreter.get_tensor(detail["index"])
+        for value in self._outputs(item["options"].get("carry", "")):
             if value.dtype.kind == "f" and not np.isfinite(value).all():
                 raise RuntimeError("an output has numbers that are not finite")
             self._sketch += sketch(value)
         self._node = item["node"]
         self._runs = 0
+
+    def _outputs(self, carry: str) -> list[Any]:
+        """The results; of those that stay on the device the last, which depends on all layers."""
+        carried = {int(text.split("/")[2]): text.split("=")[0] for text in carry.split(",") if text}
+        details = self._interpreter.get_output_details()
+        values = [
+            self._interpreter.get_tensor(detail["index"])
+            for detail in details
+            if detail["index"] not in carried
+        ]
+        if carried:
+            last = [detail["index"] for detail in details if detail["index"] in carried][-1]
+            values.append(self.delegate.read_carried(carried[last]))
+        return values
 
     def seconds(self) -> float:
         """Time an inference, with many in flight; the first call also determines how many."""

@@ -376,6 +376,10 @@ class ModelMaker:
         """Name the inputs and outputs of this graph for callers of a signature."""
         self._signatures.append(_Signature(key, inputs, outputs))
 
+    def signatures(self) -> dict[str, tuple[Mapping[str, int], Mapping[str, int]]]:
+        """Inputs and outputs of this graph's signatures, tensors by name."""
+        return {s.key: (s.inputs, s.outputs) for s in self._signatures}
+
     def build(self) -> bytes:
         """Write the model and return the bytes of the file."""
         return bytes(self._written({}).Output())

@@ -223,10 +223,13 @@ def test_items_cover_all_networks_and_a_dozen_layers():
     items = all_items(gpu=True, tensor_cores=True)
     names = [item.name for item in items]
     assert len(set(names)) == len(names)
-    assert len({name.split()[0] for name in names}) == 11 + 12
+    assert len({name.split()[0] for name in names}) == 11 + 12 + 2
+    assert "decoder-0.1b token int4" in names
+    assert "decoder_moe dense fp16" in names
     assert "pynet 1488x1984 winograd fp16" in names
     smaller = [item.name for item in all_items(gpu=False, tensor_cores=False)]
     assert "layer-8 x0.125 fp32" in smaller
+    assert "decoder-0.1b x0.25 prompt fp16" in smaller
     assert not any("tf32" in name for name in smaller)
 
 
@@ -237,7 +240,9 @@ def test_items_are_chosen_by_words():
     assert len(chosen(names, ["layer"])) == 36
     assert chosen(names) == names
     quick = chosen(names, quick=True)
-    assert len(quick) == 10
+    assert len(quick) == 12
     assert "resnet50 b16 fp16" in quick
+    smaller = [item.name for item in all_items(gpu=False, tensor_cores=False)]
+    assert len(chosen(smaller, quick=True)) == 11  # without tf32
     with pytest.raises(ValueError, match=r"'lenet6'.*there are .*lenet5"):
         chosen(names, ["lenet6"])
