@@ -22,7 +22,7 @@ from bench.guard_clock import Clock, Work
 from bench.guard_items import Item, all_items
 from bench.guard_report import Row
 from bench.guard_session import Build, Measured, Result, Session, Worker
-from bench.guard_worker import SKETCH
+from bench.guard_worker import SKETCH, Server
 from bench.plans import models, snapshots, text
 from clgpu_delegate import Explanation, _core
 
@@ -458,3 +458,22 @@ def test_every_network_has_its_kept_plan():
     }
     for where in filter(None, found.values()):
         assert where[1] in [way.title for way in models.ways(where[0])]
+
+
+# ---------------------------------------------------------------------- language models
+
+
+@pytest.mark.parametrize(("words", "arrays"), [("token int4", 2), ("prompt fp16", 1)])
+def test_caches_of_decoders_stay_on_the_device(words, arrays, tmp_path):
+    """The last of them counts as a result, beside the logits."""
+    items = all_items(gpu=False, tensor_cores=False)
+    (item,) = (i for i in items if i.name == f"decoder-0.1b x0.25 {words}")
+    server = Server("0", str(tmp_path / "cache.sqlite"), str(tmp_path))
+    server.build(item.model)
+    facts = server.hold(dataclasses.asdict(item))
+    assert facts["claimed"] == facts["nodes"]
+    assert len(facts["sketch"]) == arrays * SKETCH
+    assert all(any(facts["sketch"][i : i + SKETCH]) for i in range(0, arrays * SKETCH, SKETCH))
+    kernels = server._held[item.name].delegate.launch_times(1)
+    assert not any(launch.kernel == "dynamic_update_slice_select" for launch in kernels)
+    server.drop(item.name)

@@ -454,6 +454,20 @@ FAULTS = (
         ("tests/delegate/test_claims.py",),
     ),
     Fault(
+        "src_cpp/delegate/building/holdings.cpp",
+        "const bool is_new = buffer.place == Place::kWeights && !there[i];",
+        "const bool is_new = buffer.place == Place::kWeights;",
+        "weights that graphs share count once",
+        ("tests/generation/test_language_memory.py",),
+    ),
+    Fault(
+        "src_cpp/runtime/run/weights.cpp",
+        "if (slot.loaded_from >= 0) wanted[uz(slot.loaded_from)] = true;",
+        "if (slot.loaded_from >= 0) wanted[uz(slot.loaded_from)] = false;",
+        "weights that wait on the host are computed on the device first",
+        ("tests/generation/test_language_memory.py",),
+    ),
+    Fault(
         "src_cpp/delegate/claim/leaving.cpp",
         "working.empty() ? nodes : working",
         "working",
