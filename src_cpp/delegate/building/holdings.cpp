@@ -5,7 +5,6 @@
 #include <numeric>
 
 #include "base/index.hpp"
-#include "delegate/building/partition.hpp"
 #include "runtime/run/weights.hpp"
 
 namespace clgpu::delegate {
@@ -44,30 +43,30 @@ void HeldBytes::add(const plan::Plan& plan, const std::vector<std::string>& keys
   peak(0);
 }
 
-void Holdings::enter(Partition& partition) {
-  leave(partition);
-  built_.push_back(&partition);
+void Holdings::enter(Holder& holder) {
+  leave(holder);
+  built_.push_back(&holder);
 }
 
-void Holdings::leave(const Partition& partition) {
-  built_.erase(std::remove(built_.begin(), built_.end(), &partition), built_.end());
+void Holdings::leave(const Holder& holder) {
+  built_.erase(std::remove(built_.begin(), built_.end(), &holder), built_.end());
 }
 
-std::vector<Partition*> Holdings::without(const Partition& partition) const {
-  std::vector<Partition*> others = built_;
-  others.erase(std::remove(others.begin(), others.end(), &partition), others.end());
+std::vector<Holder*> Holdings::without(const Holder& holder) const {
+  std::vector<Holder*> others = built_;
+  others.erase(std::remove(others.begin(), others.end(), &holder), others.end());
   return others;
 }
 
-bool Holdings::has_other_graphs(const Partition& partition) const {
+bool Holdings::has_other_graphs(const Holder& holder) const {
   return std::any_of(built_.begin(), built_.end(),
-                     [&](const Partition* other) { return !other->is_of_graph_of(partition); });
+                     [&](const Holder* other) { return other->graph() != holder.graph(); });
 }
 
 void Holdings::remember_peak() { earlier_peak_ = std::max(earlier_peak_, sum().peak_bytes); }
 
 void Holdings::add_to(HeldBytes& held) const {
-  for (const Partition* partition : built_) partition->add_to(held);
+  for (const Holder* holder : built_) holder->add_to(held);
 }
 
 MemoryTotals Holdings::sum() const {
@@ -78,8 +77,8 @@ MemoryTotals Holdings::sum() const {
 
 std::optional<MemoryTotals> Holdings::totals() const {
   MemoryTotals totals = sum();
-  const bool is_one = std::all_of(built_.begin(), built_.end(), [&](const Partition* partition) {
-    return partition->is_of_graph_of(*built_.front());
+  const bool is_one = std::all_of(built_.begin(), built_.end(), [&](const Holder* holder) {
+    return holder->graph() == built_.front()->graph();
   });
   if (is_one && totals.carried_bytes == 0) return std::nullopt;
   totals.peak_bytes = std::max(totals.peak_bytes, earlier_peak_);

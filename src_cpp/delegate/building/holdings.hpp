@@ -17,8 +17,6 @@
 
 namespace clgpu::delegate {
 
-class Partition;
-
 /// Bytes of plans that are built one after the other. Weights that plans share, arenas in one pool
 /// and carried tensors count once.
 class HeldBytes {
@@ -42,16 +40,40 @@ class HeldBytes {
   std::set<std::pair<const void*, int>> carried_;           // owner and number
 };
 
+/// A partition, as those of other graphs see it.
+class Holder {
+ public:
+  Holder() = default;
+  virtual ~Holder() = default;
+  Holder(const Holder&) = delete;
+  Holder& operator=(const Holder&) = delete;
+
+  /// The same for partitions of one graph.
+  virtual const void* graph() const = 0;
+  /// Adds what it holds on the device, if it is built.
+  virtual void add_to(HeldBytes& held) const = 0;
+  /// Bytes of the smallest plan for the present shapes.
+  virtual std::int64_t least_bytes() const = 0;
+  /// The plan for the present shapes within so many bytes.
+  virtual plan::Plan plan_within(std::int64_t bytes) const = 0;
+  /// Adds what such a plan would hold.
+  virtual void add_planned_to(HeldBytes& held, const plan::Plan& plan) const = 0;
+  /// Frees what it holds.
+  virtual void release() = 0;
+  /// Builds such a plan, and reports it.
+  virtual void build_again_within(std::int64_t bytes) = 0;
+};
+
 /// The partitions of an interpreter that are built. Used by the thread that serves it.
 class Holdings {
  public:
-  void enter(Partition& partition);
-  void leave(const Partition& partition);
+  void enter(Holder& holder);
+  void leave(const Holder& holder);
 
   /// Those of all graphs, in the order in which they were built, without one of them.
-  std::vector<Partition*> without(const Partition& partition) const;
+  std::vector<Holder*> without(const Holder& holder) const;
   /// Whether another graph than that of the partition has any.
-  bool has_other_graphs(const Partition& partition) const;
+  bool has_other_graphs(const Holder& holder) const;
 
   /// What all of them hold.
   void add_to(HeldBytes& held) const;
@@ -66,7 +88,7 @@ class Holdings {
  private:
   MemoryTotals sum() const;
 
-  std::vector<Partition*> built_;
+  std::vector<Holder*> built_;
   std::int64_t earlier_peak_ = 0;
 };
 

@@ -21,14 +21,14 @@
 
 namespace clgpu::delegate {
 
-class Partition {
+class Partition : private Holder {
  public:
   /// The passes run here. `index` counts the partitions of a session. `stages`: null unless it is
   /// a stage of several; `stage_of`: the index of the first of them, if it is not the first.
   Partition(std::shared_ptr<State> state, std::shared_ptr<Session> session, Extract extract,
             std::vector<int> nodes, int index, std::shared_ptr<StageTensors> stages = nullptr,
             int stage_of = -1);
-  ~Partition();
+  ~Partition() override;
   Partition(const Partition&) = delete;
   Partition& operator=(const Partition&) = delete;
 
@@ -86,10 +86,6 @@ class Partition {
   /// One inference.
   void invoke(TfLiteContext& context);
 
-  bool is_of_graph_of(const Partition& other) const { return session_ == other.session_; }
-  /// Adds what it holds on the device, if it is built.
-  void add_to(HeldBytes& held) const;
-
  private:
   /// Of a graph and of each graph that its nodes run, once.
   plan::Cost expected(const ir::Graph& graph, std::int64_t budget, int nodes, int threads) const;
@@ -140,9 +136,14 @@ class Partition {
 
   // Among the graphs of the interpreter, in partition_budget.cpp.
 
+  const void* graph() const override { return session_.get(); }
+  void add_to(HeldBytes& held) const override;
+  std::int64_t least_bytes() const override;
+  plan::Plan plan_within(std::int64_t bytes) const override;
+  void add_planned_to(HeldBytes& held, const plan::Plan& plan) const override;
+  void release() override;
+  void build_again_within(std::int64_t bytes) override;
   void add_to(HeldBytes& held, const plan::Plan& plan, const std::vector<std::string>& keys) const;
-  /// What a plan would hold that is not built.
-  void add_planned_to(HeldBytes& held, const plan::Plan& plan) const;
   /// Bytes by which the graphs would exceed the memory budget with this plan.
   std::int64_t excess(const plan::Plan& plan) const;
   /// Builds so that all graphs together stay within the memory budget; plans the others again if
@@ -151,9 +152,6 @@ class Partition {
   /// Builds the other graphs again, so that they leave enough; returns this one's bytes. Throws
   /// plan::BudgetError.
   std::int64_t share_with_graphs();
-  /// Frees the executor.
-  void release();
-
   std::unique_ptr<Loan> borrow(TfLiteContext& context) const;
   /// Without `loan`, the memory of all tensors is their data.
   void run(TfLiteContext& context, Loan* loan = nullptr);

@@ -1,5 +1,6 @@
 // A memory budget is that of all graphs of an interpreter: what they hold together stays within it.
 #include <algorithm>
+#include <memory>
 
 #include "base/byte_size.hpp"
 #include "delegate/building/partition.hpp"
@@ -31,7 +32,7 @@ void Partition::add_planned_to(HeldBytes& held, const plan::Plan& plan) const {
 
 std::int64_t Partition::excess(const plan::Plan& plan) const {
   HeldBytes held;
-  for (const Partition* other : session_->holdings->without(*this)) other->add_to(held);
+  for (const Holder* other : session_->holdings->without(*this)) other->add_to(held);
   held.forget_peak();
   add_planned_to(held, plan);
   return held.totals().peak_bytes - state_->target.options.plan.memory_budget;
@@ -57,19 +58,18 @@ Built Partition::build_within(std::int64_t budget, Level level, bool lasts) {
 // slow because it was planned last.
 std::int64_t Partition::share_with_graphs() {
   const std::int64_t budget = state_->target.options.plan.memory_budget;
-  const std::vector<Partition*> others = session_->holdings->without(*this);
-  std::vector<Partition*> all = others;
+  const std::vector<Holder*> others = session_->holdings->without(*this);
+  std::vector<Holder*> all = others;
   all.push_back(this);
   std::vector<std::int64_t> least;
-  for (const Partition* partition : all)
-    least.push_back(state_->builder.smallest_budget(partition->graph_));
+  for (const Holder* holder : all) least.push_back(holder->least_bytes());
   const auto peak = [&](std::int64_t each) {
     HeldBytes held;
     // Until the end, as it tells plans apart by their addresses.
     std::vector<std::unique_ptr<const plan::Plan>> plans;
     for (std::size_t i = 0; i < all.size(); ++i) {
-      plans.push_back(std::make_unique<const plan::Plan>(
-          state_->builder.plan(all[i]->graph_, std::max(each, least[i])).plan));
+      plans.push_back(
+          std::make_unique<const plan::Plan>(all[i]->plan_within(std::max(each, least[i]))));
       all[i]->add_planned_to(held, *plans.back());
     }
     return held.totals().peak_bytes;
@@ -88,12 +88,21 @@ std::int64_t Partition::share_with_graphs() {
     (peak(middle) <= budget ? each : too_many) = middle;
   }
   session_->holdings->remember_peak();
-  for (Partition* other : others) other->release();
-  for (std::size_t i = 0; i < others.size(); ++i) {
-    others[i]->rebuild(std::max(each, least[i]));
-    others[i]->publish();
-  }
+  for (Holder* other : others) other->release();
+  for (std::size_t i = 0; i < others.size(); ++i)
+    others[i]->build_again_within(std::max(each, least[i]));
   return std::max(each, least.back());
+}
+
+std::int64_t Partition::least_bytes() const { return state_->builder.smallest_budget(graph_); }
+
+plan::Plan Partition::plan_within(std::int64_t bytes) const {
+  return state_->builder.plan(graph_, bytes).plan;
+}
+
+void Partition::build_again_within(std::int64_t bytes) {
+  rebuild(bytes);
+  publish();
 }
 
 void Partition::release() {
