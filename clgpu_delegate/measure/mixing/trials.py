@@ -122,7 +122,7 @@ class Trials:
         runtime = self._subject.runtime
         with inference.as_our_error(f"{runtime} with the delegate cannot load the model"):
             interpreter.allocate_tensors()
-        explanation = delegate.explain()
+        explanation = delegate._bare_explanation()
         if not explanation.claimed:
             raise ClgpuError("nothing to tune: the delegate claims no node of the model")
         assert explanation.mixed is not None
@@ -196,7 +196,7 @@ class Trials:
                 for number in numbers
             ]
         yield Measured(
-            max(errors, default=0.0), tuple(errors), delegate.explain(), delegate, interpreter
+            max(errors, default=0.0), tuple(errors), delegate._bare_explanation(), delegate, interpreter
         )
 
     def _open(self, **options: Any) -> tuple[Delegate, Any]:
