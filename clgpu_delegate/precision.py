@@ -177,6 +177,7 @@ class PrecisionChange:
 REASONS: Mapping[str, str] = {
     "holds": "the whole holds the bound with it",
     "error": "its error alone exceeds the bound",
+    "int8": "its weights are int8 instead",
     "slower": "it is expected to save no time",
     "no_memory": "it saves no memory",
     "bound": "what saves more for its error leaves too little of the bound",

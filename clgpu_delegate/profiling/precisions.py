@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from clgpu_delegate.precision import RELATIVE_L2, PrecisionPlan
+from clgpu_delegate.precision import REASONS, RELATIVE_L2, PrecisionPlan
 from clgpu_delegate.report.explanation import Explanation
 from clgpu_delegate.report.planned import Layers
 
@@ -21,7 +21,9 @@ def fields(explanation: Explanation, plan: PrecisionPlan | None) -> dict[str, An
         return None
     if plan is None:
         metric = None if mixed.error is None else RELATIVE_L2
-        unknown = dict.fromkeys(("device", "error", "samples", "held_back", "complete", "interrupted"))
+        unknown = dict.fromkeys(
+            ("device", "error", "samples", "held_back", "complete", "interrupted")
+        )
         return {
             **unknown,
             "source": mixed.source,
@@ -46,8 +48,7 @@ def fields(explanation: Explanation, plan: PrecisionPlan | None) -> dict[str, An
             for entry, point in zip(data["points"], plan.points)
         ],
         "changes": [
-            {**entry, "layers": layers.of(change)}
+            {**entry, "why": REASONS.get(change.reason, ""), "layers": layers.of(change)}
             for entry, change in zip(data["changes"], plan.changes)
         ],
     }  # fmt: skip
-

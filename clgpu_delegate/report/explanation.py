@@ -71,9 +71,7 @@ class Explanation(Shown):
         """What was put on the device."""
 
         self.steps: tuple[PassStep, ...] = tuple(
-            PassStep(
-                i, s["pass"], s["outcome"], s["node"], s["into"], s["detail"], s.get("tensor")
-            )
+            PassStep(i, s["pass"], s["outcome"], s["node"], s["into"], s["detail"], s.get("tensor"))
             for i, entry in enumerate(self._data["partitions"])
             for s in entry.get("steps", ())  # recorded by earlier versions, it is not there
         )

@@ -68,7 +68,7 @@ class PlannedChange:
     def __str__(self) -> str:
         error = "not measured alone" if self.error is None else f"error {self.error:.2g} alone"
         saved = f"{abs(self.seconds) * 1e6:.3g} us {'less' if self.seconds >= 0 else 'more'}"
-        reason = f": {self.why}" if self.reason else ""
+        reason = f": {self.why}" if self.reason and self.outcome != "taken" else ""
         what = _KINDS.get(self.kind, self.kind)
         return f"{what} {_OUTCOMES[self.outcome]} ({error}, {saved}){reason}"
 
@@ -194,8 +194,8 @@ def complete(data: dict[str, Any], plan: PrecisionPlan | None) -> None:
     for partition in data["partitions"]:
         for step in partition.get("steps", ()):
             if step["pass"] == _PASS and step.get("tensor") is not None:
-                own = floats.setdefault(step["node"], [])
-                own.append({"tensor": step["tensor"], "reason": step["detail"]})
+                listed = floats.setdefault(step["node"], [])
+                listed.append({"tensor": step["tensor"], "reason": step["detail"]})
     for node in data["nodes"]:
         index = node["index"]
         if index in by_node or index in floats:
