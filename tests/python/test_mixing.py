@@ -543,7 +543,7 @@ def test_plan_that_may_be_all_of_fp16_has_its_rounded_factors():
     assert [(c.kind, set(c.ids), c.error) for c in changes] == [("factors", {3}, 0.0)]
 
 
-def test_only_all_of_fp16_may_come_nearer_to_the_bound(monkeypatch):
+def test_only_all_of_fp16_may_come_nearer_to_the_bound():
     """It held the bound on all samples; as many other changes did not."""
     search = _Search.__new__(_Search)
     search._held_back, search._seen = [0], [1]
