@@ -13,7 +13,6 @@ from clgpu_delegate.cli.quiet import quieten
 from clgpu_delegate.cli.settings import Json, Model, with_options, word
 from clgpu_delegate.errors import OptionError
 from clgpu_delegate.measure import tuning
-from clgpu_delegate.precision import RELATIVE_L2
 from clgpu_delegate.quantization.observers import NAMES
 
 _PANEL = "Precisions"
@@ -63,14 +62,14 @@ def tune(
         ),
     ] = "time",
     metric: Annotated[
-        str,
+        Optional[str],
         typer.Option(
-            help="What --max-error bounds: 'relative L2', or top-1, the share of samples whose "
-            "largest output is another one.",
+            help="What --max-error bounds: 'relative L2', the default, or top-1, the share of "
+            "samples whose largest output is another one.",
             autocompletion=words("relative L2", "top-1"),
             rich_help_panel=_PANEL,
         ),
-    ] = "relative L2",
+    ] = None,
     start: Annotated[
         Optional[Path],
         typer.Option(
@@ -105,7 +104,7 @@ def tune(
     given = {**settings, "budget": budget, "progress": False if as_json else None}
     given.update(max_error=max_error, seed=seed, prefer=word(prefer), again=again)
     given.update(start=start, observer=None if observer is None else word(observer))
-    if metric != RELATIVE_L2:
+    if metric is not None:
         given.update(metric=metric)
     if max_error is None and out is not None:
         raise OptionError("--out is given without --max-error, so there is no plan to write")
