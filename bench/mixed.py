@@ -177,8 +177,8 @@ def measure(
 
 
 def models(names: Sequence[str], folder: Path | None, batch: int) -> Iterator[tuple[str, bytes]]:
-    """The networks of the bench, and the files of a folder."""
-    for name in networks.NETWORKS:
+    """The networks and the mixtures of experts of the bench, and the files of a folder."""
+    for name in (*networks.NETWORKS, *networks.MIXTURES):
         if name in names or not (names or folder):
             yield name, networks.build(name, batch)
     for path in sorted(folder.glob("*.tflite")) if folder else []:

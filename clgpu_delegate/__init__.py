@@ -98,6 +98,7 @@ if TYPE_CHECKING:
         Tensor,
     )
     from clgpu_delegate.report.placed import ExpectedPartition, Placed
+    from clgpu_delegate.report.planned import FloatTensor, NodePlan, PlannedChange
     from clgpu_delegate.runner import Pool, PoolDevice, Runner, TensorSpec
 
     __version__: str
@@ -163,6 +164,7 @@ _NAMES = {
     "report.explanation": "Explanation",
     "report.memory": "Block MemoryMap MemoryObject PartitionMemory",
     "report.parts": "EngineFault Failure Mixed Node Partition PassStep Refusal Tensor",
+    "report.planned": "FloatTensor NodePlan PlannedChange",
     "report.placed": "ExpectedPartition Placed",
     "runner": "Pool PoolDevice Runner TensorSpec",
 }
@@ -195,6 +197,7 @@ __all__ = [
     "Failure",
     "FileError",
     "Finding",
+    "FloatTensor",
     "Generation",
     "Generator",
     "InputError",
@@ -210,6 +213,7 @@ __all__ = [
     "Mixed",
     "ModelError",
     "Node",
+    "NodePlan",
     "NodeProfile",
     "Observer",
     "OpenCLError",
@@ -221,6 +225,7 @@ __all__ = [
     "Placed",
     "Placement",
     "PlacementCandidate",
+    "PlannedChange",
     "Pool",
     "PoolDevice",
     "PoolError",

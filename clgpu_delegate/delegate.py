@@ -101,6 +101,12 @@ class Delegate:
 
     def explain(self) -> Explanation:
         """What it did with the model it was last given: which nodes it claimed, and why not all."""
+        explanation = self._bare_explanation()
+        plan = self._plan_of(explanation)
+        return explanation if plan is None else explanation.following(plan)
+
+    def _bare_explanation(self) -> Explanation:
+        """`explain` without what was measured for a plan, which the cache may have."""
         from clgpu_delegate.report.explanation import Explanation  # noqa: PLC0415
 
         return Explanation(self._native.explain())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 
 from clgpu_delegate import _core, cache
@@ -33,17 +34,47 @@ def device_of(native: _core.NativeDelegate, options: Options) -> Device:
     return next((d for d in alike if str(d.index) == options.device), alike[0])
 
 
-def keep_plan(options: Options, plan: PrecisionPlan, label: str) -> None:
+def keep_plan(options: Options, plan: PrecisionPlan, label: str) -> PrecisionPlan:
     """Store a plan for ``precision="mixed"``, and beside it what was measured.
 
-    The extension's row is the text of the plan, as it is all that a delegate needs.
+    The extension's row is the text of the plan, as it is all that a delegate needs. One that was
+    not timed, because Ctrl-C came before, does not replace another one.
+
+    Returns
+    -------
+    PrecisionPlan
+        The same with `PrecisionPlan.stored`, and what is known of the plan that the cache had.
     """
     native = make(options)
     store = _store(options)
-    if not native.keep_plan(plan.text, label) or store is None:
-        return
+    text = native.kept_plan(plan.model)
+    earlier = None if text is None else find_plan(native, options, text)
+    if earlier is not None:
+        plan = dataclasses.replace(
+            plan, earlier_metric=earlier.metric, earlier_max_error=earlier.max_error
+        )
+    if store is None:
+        return dataclasses.replace(plan, stored="off")
+    if text is not None and text != plan.text and not plan.points:
+        return dataclasses.replace(plan, stored="left")
+    stored = "new" if text is None else "replaced"
+    if earlier is not None and earlier.metric != plan.metric:
+        stored = "other_metric"
+    elif earlier is not None and earlier.max_error != plan.max_error:
+        stored = "other_bound"
+    plan = dataclasses.replace(plan, stored=stored)
+    if not native.keep_plan(plan.text, label):
+        return dataclasses.replace(plan, stored="off")
     key = _key_of_measured(native, plan.text)
     store.put(_PLANS, key, json.dumps(plan.to_dict()).encode(), f"{label}, measurements")
+    return plan
+
+
+def kept_plan(options: Options, model: str) -> PrecisionPlan | None:
+    """The plan that the cache has for the model of this digest, with what was measured for it."""
+    native = make(options)
+    text = native.kept_plan(model)
+    return None if text is None else find_plan(native, options, text)
 
 
 def find_plan(native: _core.NativeDelegate, options: Options, text: str) -> PrecisionPlan | None:

@@ -19,6 +19,7 @@ from clgpu_delegate.base.rendering import Group, Shown, Table, Text, as_text, si
 from clgpu_delegate.errors import FileError
 
 RELATIVE_L2 = "relative L2"
+TOP_1 = "top-1"
 _FORMAT = 1
 _LARGEST = 2.0**63  # of numbers in a file
 _LEAST_SCALE = 2.0**-126  # the least float32 with all its bits
@@ -35,16 +36,40 @@ class PrecisionPoint:
     """
 
     name: str
-    """``"fp32"``, ``"fp16"`` or ``"mixed"``."""
+    """``"fp32"``, ``"fp16"``, ``"tf32"`` where it differs from fp32; ``"mixed"``, the plan; or
+    ``"candidate 1"``, ``"candidate 2"``, ... of the other plans that were measured."""
 
     error: float
-    """On the samples that were held back: the largest of them."""
+    """On the samples that were held back: the largest of them; of the metric ``"top-1"``, the
+    share."""
 
     seconds: float
     """Device time of an inference."""
 
     bytes: int = 0
     """Peak of device memory, loading included."""
+
+    half: int = 0
+    """Tensors that the plan or candidate lists as half; this and the following are 0 for a
+    precision of the whole, and in files of earlier versions."""
+
+    bfloat: int = 0
+    """Tensors that it lists as bfloat16."""
+
+    int8: int = 0
+    """Weights that it lists as int8."""
+
+    tf32: int = 0
+    """Nodes whose factors it rounds to TF32."""
+
+    tf32_pairs: int = 0
+    """Nodes whose factors it makes sums of two TF32 numbers."""
+
+    half_sums: int = 0
+    """Nodes whose products it adds in half."""
+
+    integers: int = 0
+    """Nodes that it computes with int8."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -104,13 +129,13 @@ class ChannelMeans:
 
 @dataclasses.dataclass(frozen=True)
 class PrecisionChange:
-    """Tensors or nodes that the search has measured alone in the lower precision.
+    """Tensors or nodes that may have a lower precision, and why the plan has them or not.
 
     Examples
     --------
     >>> samples = np.random.default_rng(0).random((4, *x.shape), np.float32)
     >>> plan = clgpu_delegate.tune("model.tflite", samples, max_error=1e-3, budget="1s")
-    >>> [change.op for change in plan.changes if change.error > 1e-3]
+    >>> [change.op for change in plan.changes if change.reason == "error" and change.taken]
     []
     """
 
@@ -120,16 +145,16 @@ class PrecisionChange:
     kind: str
     """``"results"`` or ``"weights"``, stored as half; ``"int8"``: weights stored as int8;
     ``"bfloat"``: results or weights stored as bfloat16; ``"factors"`` of products with TF32;
-    ``"integers"``: nodes that compute with int8; ``"sums"`` of products in half, whose errors
-    were measured together with the rest of the plan only: theirs is infinite; or ``"several"`` of
-    these, of neighbouring nodes."""
+    ``"pairs"``: factors that are sums of two TF32 numbers; ``"integers"``: nodes that compute with
+    int8; ``"sums"`` of products in half; or ``"several"`` of these, of neighbouring nodes."""
 
     tensors: tuple[int, ...]
     nodes: tuple[int, ...]
     """As the model counts them."""
 
     error: float
-    """At the outputs, where all else is float; infinite where a number is beyond half's range."""
+    """At the outputs, where all else is float; infinite where a number is beyond half's range, and
+    where it is not `measured`."""
 
     seconds: float
     """What it is expected to save of an inference; below 0 where the lower precision is slower."""
@@ -139,6 +164,29 @@ class PrecisionChange:
 
     taken: int
     """How many of its tensors or nodes the plan has."""
+
+    measured: bool = True
+    """Whether its error was measured alone. It was not where it was left before (``"slower"``,
+    ``"no_memory"``, ``"budget"``) or taken together with others, as sums in half are."""
+
+    reason: str = ""
+    """Why the plan has it, or has it in part or not at all: `REASONS` lists the codes. Empty in
+    files of earlier versions."""
+
+
+REASONS: Mapping[str, str] = {
+    "holds": "the whole holds the bound with it",
+    "error": "its error alone exceeds the bound",
+    "int8": "its weights are int8 instead",
+    "slower": "it is expected to save no time",
+    "no_memory": "it saves no memory",
+    "bound": "what saves more for its error leaves too little of the bound",
+    "held_back": "given up, as the samples held back came too near to the bound",
+    "whole": "the model as a whole is better without it",
+    "budget": "the budget ended the search before it was tried",
+    "interrupted": "the search was interrupted before it was tried",
+}
+"""Codes of `PrecisionChange.reason`, in words."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -180,10 +228,11 @@ class PrecisionPlan(Shown):
     """The bound that was asked for."""
 
     metric: str
-    """What was bounded: ``"relative L2"``, or the name of the function that was given."""
+    """What was bounded: ``"relative L2"``, ``"top-1"``, or the name of the function that was
+    given."""
 
     error: float
-    """On the samples that were held back: the largest of them."""
+    """On the samples that were held back: the largest of them; of ``"top-1"``, the share."""
 
     samples: int
     """Number of samples that the search used."""
@@ -192,14 +241,16 @@ class PrecisionPlan(Shown):
     """Number of samples that only measured the result."""
 
     points: tuple[PrecisionPoint, ...]
-    """The plan, ``"mixed"``, and the precisions of a whole model beside it."""
+    """The plan, ``"mixed"``, the precisions of a whole model beside it, and the candidates that
+    were measured in turns with them. None of a tuning that was interrupted before their times were
+    known."""
 
     changes: tuple[PrecisionChange, ...]
-    """What was measured alone: why the plan is what it is. Where fp16 holds the bound, only weights
-    as int8."""
+    """What may have a lower precision, and why it has it or not. Where fp16 holds the bound, only
+    weights as int8 were measured alone."""
 
     complete: bool
-    """Whether the search came to its end before its budget did."""
+    """Whether the search came to its end: neither its budget nor Ctrl-C ended it."""
 
     half_sums: tuple[int, ...] = ()
     """Nodes whose products are added in half, block by block, as the model counts them; files of
@@ -223,6 +274,22 @@ class PrecisionPlan(Shown):
     tf32_pairs: tuple[int, ...] = ()
     """Nodes whose factors are sums of two TF32 numbers each, as the model counts them: tensor cores
     multiply them almost as exactly as floats; files of earlier versions have none."""
+
+    interrupted: bool = False
+    """Whether Ctrl-C ended the search or the last measurements."""
+
+    stored: str = ""
+    """What the cache did with the plan when it was made: ``"off"``: there is none; ``"new"``: it
+    had no plan of this model and device; ``"replaced"``: it had one for the same bound and metric,
+    which was measured beside this one and is not better; ``"other_bound"`` or ``"other_metric"``:
+    the earlier one was for another; ``"left"``: it keeps the earlier one, because the tuning was
+    interrupted before that one was measured. Empty in files of earlier versions."""
+
+    earlier_metric: str = ""
+    """Of the plan that the cache had; empty where it had none, or knew no more than its text."""
+
+    earlier_max_error: float = 0.0
+    """The bound of that plan; 0 where it had none, or knew no more than its text."""
 
     def front(self) -> tuple[PrecisionPoint, ...]:
         """The points that no other point beats in time and error: the Pareto front, fastest first.
@@ -265,15 +332,7 @@ class PrecisionPlan(Shown):
         """Make a plan of what `to_dict` gives; a ValueError that names the field if it is not."""
         if not isinstance(data, Mapping) or data.get("format") != _FORMAT:
             raise ValueError("it is not a plan of precisions")
-        given = {
-            "half_sums": (),
-            "bfloat": (),
-            "integers": (),
-            "scales": (),
-            "means": (),
-            "tf32_pairs": (),
-        }
-        given.update(data)
+        given: dict[str, Any] = {"scales": (), "means": (), **data}  # earlier versions had none
         del given["format"]
         plan = cls(
             **_checked(cls, given, ""),
@@ -319,6 +378,8 @@ class PrecisionPlan(Shown):
             )
             table.add_row(*map(Text, cells), style="bold" if point.name == "mixed" else "")
         rest = "" if self.complete else "; the budget ended the search"
+        if self.interrupted:
+            rest = "; interrupted: the best that was known to hold the bound until then"
         line = (
             f"{self.device}: {len(set(self.half) - set(self.int8))} tensors as half, "
             f"{len(self.bfloat)} as bfloat16, "
@@ -328,7 +389,18 @@ class PrecisionPlan(Shown):
             f"{self.metric} error {self.error:.2g} on {self.held_back} samples that the search did "
             f"not see, allowed {self.max_error:.2g}{rest}"
         )
-        return Group(table, Text(line))
+        body = [table] if self.points else []
+        return Group(*body, Text(line), *map(Text, self._stored()))
+
+    def _stored(self) -> list[str]:
+        """A line where the cache had another plan."""
+        earlier = "the plan that the cache had"
+        if self.stored == "left":
+            return [f"{earlier} for this model and device stays there: give this one as a file"]
+        if self.stored in ("other_bound", "other_metric"):
+            was = f"{self.earlier_metric} error {self.earlier_max_error:.2g}"
+            return [f"it replaces {earlier} for this model and device, for {was}"]
+        return []
 
     def __str__(self) -> str:
         return as_text(self)
@@ -430,9 +502,22 @@ _READERS: dict[str, Callable[[str, Any], Any]] = {
 }
 
 
+# Files of earlier versions lack them.
+_LATER = frozenset(
+    ("half_sums", "bfloat", "integers", "tf32_pairs", "interrupted", "stored", "earlier_metric",
+     "earlier_max_error", "measured", "reason")
+)  # fmt: skip
+_LATER_OF_POINTS = frozenset(
+    ("half", "bfloat", "int8", "tf32", "tf32_pairs", "half_sums", "integers")
+)
+
+
 def _checked(kind: type, entry: Mapping[str, Any], where: str) -> dict[str, Any]:
     """The fields of a dataclass that are no entries, each of its type."""
     types = {field.name: str(field.type) for field in dataclasses.fields(kind)}
+    later = _LATER_OF_POINTS if kind is PrecisionPoint else _LATER
+    usual = {f.name: f.default for f in dataclasses.fields(kind) if f.name in later}
+    entry = {**usual, **entry}
     if odd := sorted(map(str, types.keys() ^ entry.keys())):
         raise ValueError(f"{where}{odd[0]} is missing or is no field of a plan")
     return {

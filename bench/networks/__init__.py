@@ -99,7 +99,7 @@ NETWORKS = {
     "unet": NetworkInfo(unet, _image(128), "transposed convolution, skip connections"),
 }
 
-# Measured by ``python -m bench experts`` and ``formats`` only.
+# Measured by ``python -m bench experts``, ``formats`` and ``mixed`` only.
 MIXTURES = {
     "imagenet_moe": NetworkInfo(
         imagenet_moe, _image(227), "4 of 16 convolutional experts for each image"

@@ -13,6 +13,7 @@ from clgpu_delegate.cli.quiet import quieten
 from clgpu_delegate.cli.settings import Json, Model, with_options, word
 from clgpu_delegate.errors import OptionError
 from clgpu_delegate.measure import tuning
+from clgpu_delegate.quantization.observers import NAMES
 
 _PANEL = "Precisions"
 
@@ -60,6 +61,34 @@ def tune(
             rich_help_panel=_PANEL,
         ),
     ] = "time",
+    metric: Annotated[
+        Optional[str],
+        typer.Option(
+            help="What --max-error bounds: 'relative L2', the default, or top-1, the share of "
+            "samples whose largest output is another one.",
+            autocompletion=words("relative L2", "top-1"),
+            rich_help_panel=_PANEL,
+        ),
+    ] = None,
+    start: Annotated[
+        Optional[Path],
+        typer.Option(
+            help="A plan of this model to begin with, such as that of another device: a .json "
+            "file of --out.",
+            readable=False,
+            autocompletion=files(".json"),
+            rich_help_panel=_PANEL,
+        ),
+    ] = None,
+    observer: Annotated[
+        Optional[str],
+        typer.Option(
+            help="Of the ranges of int8, as of clgpu quantize. Default: minmax and percentile "
+            "are tried.",
+            autocompletion=words(*NAMES),
+            rich_help_panel=_PANEL,
+        ),
+    ] = None,
     out: Annotated[
         Optional[Path],
         typer.Option(
@@ -74,6 +103,9 @@ def tune(
     quieten(settings["runtime"])
     given = {**settings, "budget": budget, "progress": False if as_json else None}
     given.update(max_error=max_error, seed=seed, prefer=word(prefer), again=again)
+    given.update(start=start, observer=None if observer is None else word(observer))
+    if metric is not None:
+        given.update(metric=metric)
     if max_error is None and out is not None:
         raise OptionError("--out is given without --max-error, so there is no plan to write")
     if out is not None:

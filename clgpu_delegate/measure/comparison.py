@@ -147,6 +147,7 @@ class Comparison(Shown):
             "total": explanation.total,
             "partitions": explanation.partition_count,
             "placement": details["placement"],
+            "notes": details["notes"],
             "verification": details.get("verification"),
             "outputs": [
                 {"name": name, "shape": list(output.shape), "dtype": output.dtype.name}
@@ -193,7 +194,8 @@ class Comparison(Shown):
         for check in plan.verification.partitions if plan.verification else ():
             style = "" if check.is_good else "yellow"
             table.add_row("verification", Text(str(check), style))
-        return Group(table, *(Text(remark, "dim italic") for remark in self._remarks()))
+        notes = [Text(f"note: {note}") for note in plan.notes]
+        return Group(table, *notes, *(Text(remark, "dim italic") for remark in self._remarks()))
 
     def _to_reference(self) -> str:
         """How far both are from the reference kernels, in words."""

@@ -18,12 +18,19 @@ from clgpu_delegate.base.arranging import Shapes
 from clgpu_delegate.base.progress import Bar
 from clgpu_delegate.base.rendering import Group, Shown, Table, Text, as_text
 from clgpu_delegate.delegate import Delegate
-from clgpu_delegate.errors import ClgpuError, InputError, OptionError, QuantizationError
+from clgpu_delegate.errors import (
+    ClgpuError,
+    FileError,
+    InputError,
+    OptionError,
+    QuantizationError,
+)
 from clgpu_delegate.measure import mixing
 from clgpu_delegate.measure.mixing import Metric
 from clgpu_delegate.measure.turns import device_times
 from clgpu_delegate.options import Options, Settings, with_settings
-from clgpu_delegate.precision import PrecisionPlan
+from clgpu_delegate.precision import RELATIVE_L2, TOP_1, PrecisionPlan
+from clgpu_delegate.quantization import observers
 from clgpu_delegate.quantization import samples as samples_
 from clgpu_delegate.runtimes import RuntimeName, find_runtime
 from clgpu_delegate.tflite import inference
@@ -194,10 +201,14 @@ class Tuning(Shown):
 
 
 _SLOWER = 1.05  # times the default kernels' time; less is noise
+_OBSERVERS = ("minmax", "percentile")  # of the ranges that int8 stands for
 _UNITS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600}
 _TIME = re.compile(r"\s*(\d+(?:\.\d*)?)\s*(s|m|min|h|)\s*")
 
 Samples = Union[str, "os.PathLike[str]", Mapping[str, Any], Iterable[Any]]
+NamedMetric = Literal["relative L2", "top-1"]
+ObserverName = Literal["minmax", "moving_average", "percentile", "mse"]
+Start = Union[PrecisionPlan, str, "os.PathLike[str]"]
 Progress = Union[Callable[[int, int, str, str], None], bool, None]
 
 
@@ -220,9 +231,11 @@ def tune(
     samples: Samples,
     *,
     max_error: float,
-    metric: Metric | None = None,
+    metric: Metric | NamedMetric | None = None,
     seed: int = 0,
     prefer: Literal["time", "memory"] = "time",
+    start: Start | None = None,
+    observer: ObserverName | None = None,
     budget: float | str = 60.0,
     runtime: RuntimeName | None = None,
     progress: Progress = None,
@@ -235,9 +248,11 @@ def tune(
     samples: Samples | None = None,
     *,
     max_error: float | None = None,
-    metric: Metric | None = None,
+    metric: Metric | NamedMetric | None = None,
     seed: int = 0,
     prefer: Literal["time", "memory"] = "time",
+    start: Start | None = None,
+    observer: ObserverName | None = None,
     budget: float | str = 60.0,
     again: bool = False,
     runtime: RuntimeName | None = None,
@@ -268,15 +283,24 @@ def tune(
     max_error
         Largest error of any sample against the runtime's own kernels, which compute in float.
     metric
-        Gives the error of a sample: called with a list of its outputs and with the list of those
-        of the runtime's own kernels, it returns a float. None: the largest relative L2 norm of the
-        difference of any output; of outputs of integers, the share that differs.
+        None or ``"relative L2"``: the largest relative L2 norm of the difference of any output; of
+        outputs of integers, the share that differs. ``"top-1"``: the share of samples whose largest
+        element along the last axis is another one than that of the runtime's own kernels; of a
+        sample with several rows, the share of rows, and of several outputs, the largest.
+        ``max_error=0.01`` is one sample of a hundred then. Or a function that gives the error of a
+        sample: called with a list of its outputs and with the list of those of the runtime's own
+        kernels, it returns a float.
     seed
-        Of the choice of samples: an integer from 0 on. Only with ``max_error``, as are ``metric``
-        and ``prefer``.
+        Of the choice of samples: an integer from 0 on. Only with ``max_error``, as are ``metric``,
+        ``prefer``, ``start`` and ``observer``.
     prefer
         What the plan is to save: ``"time"``; or ``"memory"`` of the device, where halves are slower
         than floats, as on most CPUs.
+    start
+        A plan of this model, or its file, such as one that was tuned on another device: the search
+        begins with it, and it is measured beside what is found. So is the plan that the cache has.
+    observer
+        Of the ranges of int8, as in `quantize`; None tries ``"minmax"`` and ``"percentile"``.
     budget
         Seconds, or a text such as ``"90s"`` or ``"2m"``, after which no further candidate is tried.
         Of kernels, the most expensive layers come first; those left keep their kernels, and tuning
@@ -292,7 +316,8 @@ def tune(
         layers to be measured, the operation and the candidate. What it raises ends the tuning;
         winners found so far are kept. With ``max_error``, Ctrl-C ends the search, and the best plan
         so far is measured and returned; Ctrl-C before the search or in these last measurements
-        ends the tuning without a plan.
+        gives the best that was measured on the samples held back until then, else fp32. Only before
+        fp32 is measured, it ends the tuning without a plan.
     shapes
         As in `explain_model`.
     **settings
@@ -309,7 +334,9 @@ def tune(
     ClgpuError
         If the model cannot be read, an option is wrong, or there is no device or runtime.
     OptionError
-        If floats do not hold ``max_error`` either.
+        If floats do not hold ``max_error`` either, or ``start`` is a plan of another model.
+    FileError
+        If ``start`` is a file that has no plan.
     InputError
         If samples do not fit the model, or ``metric`` does not return a number.
 
@@ -322,12 +349,14 @@ def tune(
     if max_error is not None:
         if again:
             raise OptionError("again is given with max_error; it is of tuning kernels only")
-        bounded = _Bounded(samples, max_error, metric, seed, prefer)
+        bounded = _Bounded(samples, max_error, metric, seed, prefer, start, observer)
         return _tune_precision(model, bounded, budget, runtime, progress, shapes, settings)
     if samples is not None or metric is not None:
         raise OptionError("samples and metric are given without max_error, the bound of the error")
     if seed != 0 or prefer != "time":
         raise OptionError("seed and prefer are given without max_error, the bound of the error")
+    if start is not None or observer is not None:
+        raise OptionError("start and observer are given without max_error, the bound of the error")
     seconds = _seconds(budget)
     content = files.read_model(model)
     found = find_runtime(runtime)
@@ -381,13 +410,53 @@ def tune(
 
 @dataclasses.dataclass(frozen=True)
 class _Bounded:
-    """The arguments of `tune` for precisions."""
+    """The arguments of `tune` for precisions; wrong ones are an OptionError."""
 
     samples: Samples | None
     max_error: float
-    metric: Metric | None
+    metric: Metric | NamedMetric | None
     seed: int
     prefer: str
+    start: Start | None
+    observer: str | None
+
+    def the_metric(self) -> Metric | None:
+        """As a function; None for relative L2."""
+        given = self.metric
+        if given is None or (isinstance(given, str) and given == RELATIVE_L2):
+            return None
+        if isinstance(given, str) and given == TOP_1:
+            return mixing.top_1
+        if isinstance(given, str) or not callable(given):
+            raise OptionError(
+                f"metric is {given!r:.80}; allowed: {RELATIVE_L2}, {TOP_1}, or a function of a "
+                "sample's outputs and of the reference that returns a number"
+            )
+        return given
+
+    def the_start(self) -> PrecisionPlan | None:
+        """The plan; that of a file is read."""
+        given = self.start
+        if given is None or isinstance(given, PrecisionPlan):
+            return given
+        if not isinstance(given, (str, os.PathLike)):
+            raise OptionError(
+                f"start is of type {type(given).__name__}; allowed: a PrecisionPlan, or the path "
+                "of its file"
+            )
+        try:
+            return PrecisionPlan.load(given)
+        except FileError as error:
+            raise FileError(f"start: {error}") from None
+
+    def the_observers(self) -> tuple[str, ...]:
+        """Names; those that are tried, unless one was asked for."""
+        if self.observer is None:
+            return _OBSERVERS
+        if self.observer not in observers.NAMES:
+            allowed = ", ".join(observers.NAMES)
+            raise OptionError(f"observer is {self.observer!r:.80}; allowed: {allowed}")
+        return (self.observer,)
 
 
 def _tune_precision(
@@ -409,6 +478,7 @@ def _tune_precision(
         raise OptionError(f"seed is {asked.seed!r}; allowed: an integer from 0 on")
     if asked.prefer not in ("time", "memory"):
         raise OptionError(f"prefer is {asked.prefer!r}; allowed: time, memory")
+    metric, start, tried = asked.the_metric(), asked.the_start(), asked.the_observers()
     given, usual = Options.from_settings(**settings), Options()
     for name in ("precision", "half_weights"):
         if getattr(given, name) != getattr(usual, name):
@@ -426,15 +496,17 @@ def _tune_precision(
         options=options,
         samples=_read_samples(content, asked.samples),
         max_error=float(max_error),
-        metric=asked.metric,
+        metric=metric,
         seed=int(asked.seed),
         prefer=asked.prefer,
         budget=seconds,
+        observers=tried,
+        start=start,
+        kept=lambda digest: native.kept_plan(options, digest),
     )
     with bar:
         plan = mixing.search(subject, bar, told)
-    native.keep_plan(options, plan, f"{Path(model).name}, error {plan.max_error:g}")
-    return plan
+    return native.keep_plan(options, plan, f"{Path(model).name}, error {plan.max_error:g}")
 
 
 def _read_samples(content: bytes, given: Samples) -> list[list[Array]]:

@@ -3,17 +3,20 @@
 
 const plan = data.plan;
 const SHORT = 25; // rows, until all are asked for
-const ownKinds = { results: "results as half", weights: "weights as half", int8: "weights as int8", factors: "factors as TF32", sums: "sums as half", integers: "nodes as int8", pairs: "factors as pairs of TF32", several: "several of these" };
+const ownKinds = { results: "results as half", weights: "weights as half", int8: "weights as int8", factors: "factors as TF32", sums: "sums as half", integers: "nodes as int8", bfloat: "stored as bfloat16", pairs: "factors as pairs of TF32", several: "several of these" };
 const kindText = (change) => ownKinds[change.kind] ?? change.kind;
+const measuredError = (change) => change.measured === false ? "not measured" : errorText(change.error);
 const errorText = (error) => error === null || error === Infinity ? "∞"
   : error > 0 && error < 1e-3 ? error.toExponential(1).replace(".0e", "e") : String(Number(error.toPrecision(2)));
 const countOf = (change) => change.tensors.length + change.nodes.length;
 const takenClass = (change) => change.taken === 0 ? "left" : change.taken < countOf(change) ? "part" : "taken";
+const reasonText = (change) => change.taken < countOf(change) && change.why ? `: ${change.why}` : "";
 const takenText = (change) => ({ left: "left out", part: `${change.taken} of ${countOf(change)} taken`, taken: "taken" })[takenClass(change)];
 
 // The largest error first; the order of equal ones is that of the plan.
 const finite = (error) => error === null ? Infinity : error;
-const changes = plan ? [...plan.changes].sort((a, b) => finite(a.error) === finite(b.error) ? 0 : finite(b.error) - finite(a.error)) : [];
+const rank = (change) => change.measured === false ? -1 : finite(change.error); // what was not measured alone comes last
+const changes = plan ? [...plan.changes].sort((a, b) => rank(a) === rank(b) ? 0 : rank(b) - rank(a)) : [];
 const changesOf = new Map();
 for (const change of changes) {
   for (const index of change.layers) changesOf.set(index, [...(changesOf.get(index) ?? []), change]);
@@ -48,6 +51,9 @@ const marks = () => {
   }
   return [...found.values()];
 };
+const FAR = [32, 48, 64, 80]; // of a label from its mark, joined by a line
+const LISTS = { half: "as half", bfloat: "as bfloat16", int8: "weights as int8", tf32: "nodes with TF32", tf32_pairs: "with pairs of it", half_sums: "with half sums", integers: "with integers" };
+const listText = (point) => Object.entries(LISTS).filter(([key]) => point[key]).map(([key, words]) => `${point[key]} ${words}`).join(", ");
 const pointName = (point) => point.name === "mixed" ? "the plan" : point.name;
 
 const drawPoints = () => {
@@ -93,29 +99,35 @@ const drawPoints = () => {
     lines.append(line);
   }
 
-  const all = marks();
-  for (const same of all) {
+  // The plan and the precisions of the whole find a place for their labels first.
+  const all = marks(), least = (same) => Math.min(...same.map(({ name }) => name === "mixed" ? 0 : name.startsWith("candidate") ? 2 : 1));
+  for (const same of [...all].sort((a, b) => least(a) - least(b))) {
     const [point] = same, chosen = same.some(({ name }) => name === "mixed"), at = [x(point.seconds), y(point.error)];
     const style = `measured${point.front ? " on-front" : ""}${chosen ? " chosen" : ""}`;
     const circle = make("circle", { class: style, cx: at[0], cy: at[1], r: chosen ? 7 : 5, "data-precision": same.map(({ name }) => name).join(" ") });
     tips.set(circle, () => [same.map(pointName).join(", "), `${time(point.seconds)}, error ${errorText(point.error)}`,
       ...same.map(({ name, bytes }) => `${same.length > 1 ? `${name}: ` : ""}${size(bytes)} of device memory`),
+      ...same.map(listText).filter(Boolean),
       point.front ? "on the Pareto front" : "another point is better, or its error is infinite"].join("\n"));
     points.append(circle);
     const text = same.map(pointName).join(", "), length = wide(text);
-    const places = [[at[0] + 9, at[1] - 12], [at[0] + 11, at[1]], [at[0] - 11 - length, at[1]], [at[0] - length / 2, at[1] - 16], [at[0] - length / 2, at[1] + 18]];
+    const places = [[at[0] + 9, at[1] - 12], [at[0] + 11, at[1]], [at[0] - 11 - length, at[1]], [at[0] - length / 2, at[1] - 16], [at[0] - length / 2, at[1] + 18],
+      ...FAR.flatMap((far) => [[at[0] + 9, at[1] - far], [at[0] + 9, at[1] + far], [at[0] - 9 - length, at[1] - far], [at[0] - 9 - length, at[1] + far]])];
     const free = ([left, level]) => left > box.left && left + length < width && level > 6 && level < bottom + 8
       && taken.every(([a, b, w]) => Math.abs(b - level) > 12 || left > a + w || left + length < a)
       && all.every(([other]) => other === point || Math.abs(y(other.error) - level) > 10 || x(other.seconds) < left - 8 || x(other.seconds) > left + length + 8);
-    const [left, level] = places.find(free) ?? places[0];
+    const place = places.find(free);
+    if (!place) continue; // the tip has the name
+    const [left, level] = place;
     taken.push([left, level, length]);
+    if (Math.abs(level - at[1]) > 20) lines.append(make("path", { class: "leader", d: `M${at[0]} ${at[1]}L${left < at[0] ? left + length : left} ${level}` }));
     label(names, [left, level + 4], text);
   }
   body.replaceChildren(make("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img",
     "aria-label": plan.points.map((point) => `${pointName(point)}: ${time(point.seconds)}, error ${errorText(point.error)}`).join("; ") }, grid, lines, points, names));
 };
 
-const changeAxis = errorAxis([...changes.map((change) => change.error), ...(plan && plan.max_error !== null ? [plan.max_error] : [])]);
+const changeAxis = errorAxis([...changes.filter((change) => change.measured !== false).map((change) => change.error), ...(plan && plan.max_error !== null ? [plan.max_error] : [])]);
 const errorBar = (change) => {
   const inner = make("i"), outer = make("span", { class: `bar error ${takenClass(change)}` }, inner);
   inner.style.width = `${100 * changeAxis.at(change.error)}%`;
@@ -131,10 +143,10 @@ const layersText = ({ layers, op }) => layers.length === 0 ? op
 const drawChange = (change) => {
   const row = make("tr", { "data-change": changes.indexOf(change), tabindex: 0 },
     make("td", { class: "words" }, layersText(change)), make("td", { class: "words" }, kindText(change)),
-    make("td", {}, errorText(change.error), errorBar(change)), make("td", {}, change.seconds < 0 ? `−${time(-change.seconds)}` : time(change.seconds)),
+    make("td", {}, measuredError(change), ...(change.measured === false ? [] : [errorBar(change)])), make("td", {}, change.seconds < 0 ? `−${time(-change.seconds)}` : time(change.seconds)),
     make("td", {}, size(change.bytes)), make("td", { class: "words" }, takenText(change)));
   const names = change.tensors.filter((id) => data.tensors[id]).map((id) => data.tensors[id].name || `tensor ${id}`);
-  tips.set(row, () => [`${layersText(change)}: ${kindText(change)}`, `error ${errorText(change.error)} alone, ${takenText(change)}`,
+  tips.set(row, () => [`${layersText(change)}: ${kindText(change)}`, `error ${measuredError(change)} alone, ${takenText(change)}${reasonText(change)}`,
     ...(change.layers.length > 1 ? [`nodes ${change.layers.join(", ")}`] : []), ...names.slice(0, 6), ...(names.length > 6 ? [`and ${names.length - 6} more`] : [])].join("\n"));
   return row;
 };
@@ -150,12 +162,12 @@ const drawChanges = () => {
 };
 
 // From the table of layers: the largest error of a node's changes, as a link to their bars.
-const errorOf = (node) => changesOf.has(node.index) ? finite(changesOf.get(node.index)[0].error) : -1;
+const errorOf = (node) => changesOf.has(node.index) ? rank(changesOf.get(node.index)[0]) : -1;
 const errorLink = (node) => {
   const own = changesOf.get(node.index);
   if (!own) return "";
-  const button = make("button", { type: "button", class: "link" }, errorText(own[0].error));
-  tips.set(button, () => own.map((change) => `${kindText(change)}: ${errorText(change.error)}, ${takenText(change)}`).join("\n"));
+  const button = make("button", { type: "button", class: "link" }, measuredError(own[0]));
+  tips.set(button, () => own.map((change) => `${kindText(change)}: ${measuredError(change)}, ${takenText(change)}${reasonText(change)}`).join("\n"));
   button.addEventListener("click", () => {
     if (!allChanges) { allChanges = true; drawChanges(); }
     byId("change-rows").children[changes.indexOf(own[0])].scrollIntoView({ block: "center" });
@@ -171,7 +183,7 @@ if (plan) {
   if (plan.device !== null) {
     facts.push(`It was measured on ${plan.device}${plan.device === data.device ? "" : ", not on the device of this profile"}:`,
       `${plural(plan.samples, "sample")} for the search, ${plan.held_back} held back; error of the plan ${errorText(plan.error)}.`);
-    if (!plan.complete) facts.push("The budget ended the search.");
+    if (!plan.complete) facts.push(plan.interrupted ? "The tuning was interrupted." : "The budget ended the search.");
     const [own, floats] = ["mixed", "fp32"].map((name) => plan.points.find((point) => point.name === name));
     if (own && floats) facts.push(`It takes ${size(own.bytes)} of device memory, fp32 takes ${size(floats.bytes)}.`);
   }

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
-from clgpu_delegate.precision import RELATIVE_L2, PrecisionChange, PrecisionPlan
+from clgpu_delegate.precision import REASONS, RELATIVE_L2, PrecisionPlan
 from clgpu_delegate.report.explanation import Explanation
+from clgpu_delegate.report.planned import Layers
 
 
 def fields(explanation: Explanation, plan: PrecisionPlan | None) -> dict[str, Any] | None:
@@ -21,7 +21,9 @@ def fields(explanation: Explanation, plan: PrecisionPlan | None) -> dict[str, An
         return None
     if plan is None:
         metric = None if mixed.error is None else RELATIVE_L2
-        unknown = dict.fromkeys(("device", "error", "samples", "held_back", "complete"))
+        unknown = dict.fromkeys(
+            ("device", "error", "samples", "held_back", "complete", "interrupted")
+        )
         return {
             **unknown,
             "source": mixed.source,
@@ -30,7 +32,7 @@ def fields(explanation: Explanation, plan: PrecisionPlan | None) -> dict[str, An
             "points": [],
             "changes": [],
         }
-    data, front, layers = plan.to_dict(), plan.front(), _Layers(explanation)
+    data, front, layers = plan.to_dict(), plan.front(), Layers(explanation.nodes)
     return {
         "source": mixed.source,
         "device": plan.device,
@@ -40,42 +42,13 @@ def fields(explanation: Explanation, plan: PrecisionPlan | None) -> dict[str, An
         "samples": plan.samples,
         "held_back": plan.held_back,
         "complete": plan.complete,
+        "interrupted": plan.interrupted,
         "points": [
             {**entry, "front": point in front}
             for entry, point in zip(data["points"], plan.points)
         ],
         "changes": [
-            {**entry, "layers": layers.of(change)}
+            {**entry, "why": REASONS.get(change.reason, ""), "layers": layers.of(change)}
             for entry, change in zip(data["changes"], plan.changes)
         ],
     }  # fmt: skip
-
-
-class _Layers:
-    """The nodes whose kernels write or read what a change is about."""
-
-    def __init__(self, explanation: Explanation) -> None:
-        self._kernel = {
-            node.index: node.index if node.fused_into is None else node.fused_into
-            for node in explanation.nodes
-        }
-        self._writers: dict[int, set[int]] = {}
-        self._readers: dict[int, set[int]] = {}
-        for node in explanation.nodes:
-            for tensors, nodes in (
-                (node.output_ids, self._writers),
-                (node.input_ids, self._readers),
-            ):
-                for tensor in tensors:
-                    nodes.setdefault(tensor, set()).add(node.index)
-
-    def of(self, change: PrecisionChange) -> list[int]:
-        found = {*change.nodes, *self._nodes_of(change.kind, change.tensors)}
-        return sorted({self._kernel[node] for node in found if node in self._kernel})
-
-    def _nodes_of(self, kind: str, tensors: Sequence[int]) -> set[int]:
-        """Those that write results; weights are constants, which nodes only read."""
-        if kind == "several":
-            return self._nodes_of("results", tensors) | self._nodes_of("weights", tensors)
-        nodes = self._writers if kind == "results" else self._readers
-        return {node for tensor in tensors for node in nodes.get(tensor, ())}

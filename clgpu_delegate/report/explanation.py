@@ -5,11 +5,11 @@ from __future__ import annotations
 import collections
 import copy
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from clgpu_delegate.base.rendering import Block, Group, Shown, Text, as_text, size
-from clgpu_delegate.report import borders, hints
-from clgpu_delegate.report.node_table import node_table, reasons
+from clgpu_delegate.report import borders, hints, planned
+from clgpu_delegate.report.node_table import node_table, plan_lines, reasons
 from clgpu_delegate.report.parts import (
     EngineFault,
     Failure,
@@ -21,6 +21,9 @@ from clgpu_delegate.report.parts import (
 )
 from clgpu_delegate.report.placed import Placed
 from clgpu_delegate.report.verification import Verification
+
+if TYPE_CHECKING:
+    from clgpu_delegate.precision import PrecisionPlan
 
 _INTEGERS = ("int8", "uint8", "int16")
 
@@ -37,9 +40,10 @@ class Explanation(Shown):
     "left on the CPU by the option 'exclude'"
     """
 
-    def __init__(self, data: Mapping[str, Any]) -> None:
+    def __init__(self, data: Mapping[str, Any], plan: PrecisionPlan | None = None) -> None:
         self._data = copy.deepcopy(dict(data))
         borders.complete(self._data)
+        planned.complete(self._data, plan)
         for entry in self._data["nodes"]:
             entry["hint"] = hints.hint(entry)
         self.device: str = self._data["device"]
@@ -67,7 +71,7 @@ class Explanation(Shown):
         """What was put on the device."""
 
         self.steps: tuple[PassStep, ...] = tuple(
-            PassStep(i, s["pass"], s["outcome"], s["node"], s["into"], s["detail"])
+            PassStep(i, s["pass"], s["outcome"], s["node"], s["into"], s["detail"], s.get("tensor"))
             for i, entry in enumerate(self._data["partitions"])
             for s in entry.get("steps", ())  # recorded by earlier versions, it is not there
         )
@@ -101,6 +105,10 @@ class Explanation(Shown):
 
         self.verification = Verification.from_data(self._data.get("verification"))
         """What comparing with the CPU's kernels has shown; None with ``verify="off"``."""
+
+    def following(self, plan: PrecisionPlan) -> Explanation:
+        """The same with what was measured for the plan of precisions that the model follows."""
+        return Explanation(self._data, plan)
 
     @property
     def placement(self) -> Placed | None:
@@ -181,6 +189,7 @@ class Explanation(Shown):
             body = [
                 node_table(self.nodes, self.partitions, self.mixed is not None),
                 *reasons(self.nodes),
+                *plan_lines(self.nodes),
             ]
         crossings = [Text(f"{_title(i, p)}: {_state(p)}") for i, p in enumerate(self.partitions)]
         notes = [Text(f"note: {note}") for note in self.notes]

@@ -6,16 +6,20 @@ from collections.abc import Iterator, Sequence
 
 from clgpu_delegate.base.rendering import Fitting, Table, Text, extents
 from clgpu_delegate.report.parts import Node, Partition
+from clgpu_delegate.report.planned import NodePlan
 
 _HEADINGS = ("node", "op", "output", "runs on", "kernel")
 _UNKNOWN = "?"
+_OF_FLOATS = ("fp32", "tf32", "tf32_pairs")
+_NARROW = {"float16": "half", "bfloat16": "bfloat16", "int8": "int8"}
 _INDENT = 4
 
 
 def node_table(nodes: Sequence[Node], partitions: Sequence[Partition], mixed: bool) -> Fitting:
     """A row per node; where a terminal is too narrow for that, two lines per node.
 
-    With ``mixed``, each has its precision beside the kernel.
+    With ``mixed``, each has its precision beside the kernel, and the type of its weights where
+    these take less memory than the floats that it computes with.
     """
     unknown = set[int]()  # tensors
     table, narrow = Table(), list[Text]()
@@ -47,6 +51,17 @@ def reasons(nodes: Sequence[Node]) -> Iterator[Text]:
             yield Text(f"hint: {hint}", "yellow", indent=_INDENT)
 
 
+def plan_lines(nodes: Sequence[Node]) -> Iterator[Text]:
+    """What a plan of precisions says of nodes: a line for those of which it says the same."""
+    groups: dict[NodePlan, list[Node]] = {}
+    for node in nodes:
+        if node.plan is not None:
+            groups.setdefault(node.plan, []).append(node)
+    for plan, members in groups.items():
+        ops = ", ".join(dict.fromkeys(node.op for node in members))
+        yield Text(f"{_numbers([node.index for node in members])} ({ops}): {plan}")
+
+
 def _cells(
     node: Node, partitions: Sequence[Partition], open_: bool, mixed: bool
 ) -> tuple[str, str, str, str, str]:
@@ -60,6 +75,8 @@ def _cells(
                 kernel = _UNKNOWN
     if mixed and node.precision:
         kernel += f", {node.precision}"
+        if node.weights_storage in _NARROW and node.precision in _OF_FLOATS:
+            kernel += f", weights {_NARROW[node.weights_storage]}"
     if node.chosen == "tuned":
         kernel += " (tuned)"
     output = _UNKNOWN if open_ and node.outputs else _shapes(node.outputs)

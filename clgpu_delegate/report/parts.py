@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from clgpu_delegate.report.borders import Border
+from clgpu_delegate.report.planned import NodePlan
 
 _OF_FLOATS = ("fp32", "fp16", "bf16", "tf32", "tf32_pairs")
 
@@ -127,6 +128,14 @@ class Node:
     """When: in each ``"inference"``; once, at ``"load"``, if it only depends on constants; while
     ``"planning"``, if it follows from shapes."""
 
+    weights_storage: str = ""
+    """Type in device memory of the largest constant that the model gives to the node, such as
+    ``"float16"`` or ``"int8"``; empty where no kernel reads one."""
+
+    plan: NodePlan | None = None
+    """Why it has its precision, where a plan of precisions says so of it; None elsewhere. Of fused
+    nodes the one whose kernel computes them has it."""
+
     @property
     def sums(self) -> str:
         """Type of the kernel's sums: ``"float"``, ``"half"``, ``"integer"``.
@@ -168,6 +177,8 @@ class Node:
             fused_into=entry.get("fused_into"),
             is_view=entry.get("is_view", False),
             computed=entry.get("computed", "inference"),
+            weights_storage=entry.get("weights_storage", ""),
+            plan=NodePlan.from_data(entry.get("plan")),
         )
 
 
@@ -248,6 +259,9 @@ class Mixed:
     means: tuple[tuple[int, str], ...] = ()
     """Tensors with means by which biases are corrected, and these, as in `ChannelMeans`."""
 
+    device: str = ""
+    """On which the plan was measured; empty where only its text is known."""
+
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Mixed:
         """Of ``"mixed"`` in `Explanation.to_dict`."""
@@ -289,8 +303,14 @@ class PassStep:
     detail: str
     """The reason, if it is declined or skipped; details, or nothing, if it is applied."""
 
+    tensor: int | None = None
+    """The tensor of the model that it is about, as the model counts; None where it is about no
+    single one."""
+
     def __str__(self) -> str:
         node = "" if self.node is None else f" node {self.node}"
+        if self.tensor is not None:
+            node += f", tensor {self.tensor}"
         into = "" if self.into is None else f", computed by node {self.into}"
         detail = f": {self.detail}" if self.detail else ""
         return f"{self.pass_name} {self.outcome}{node}{into}{detail}"

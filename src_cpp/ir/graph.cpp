@@ -87,8 +87,8 @@ void applied(Graph& graph, const char* pass, int node, int into, std::string det
   graph.steps.push_back({pass, Step::Outcome::kApplied, node, into, std::move(detail)});
 }
 
-void declined(Graph& graph, const char* pass, int node, std::string reason) {
-  graph.steps.push_back({pass, Step::Outcome::kDeclined, node, -1, std::move(reason)});
+void declined(Graph& graph, const char* pass, int node, std::string reason, int tensor) {
+  graph.steps.push_back({pass, Step::Outcome::kDeclined, node, -1, std::move(reason), tensor});
 }
 
 void skipped(Graph& graph, const char* pass, std::string reason) {

@@ -22,6 +22,7 @@ struct Step {
   int node = -1;       ///< index in the model; -1: no particular node
   int into = -1;       ///< index in the model of the node that computes it now; -1: none does
   std::string detail;  ///< why something has not been done, or details of what has been done
+  int tensor = -1;     ///< number in the model of the tensor that it is about; -1: of no single one
 };
 
 /// "applied", "declined", "skipped".
@@ -71,8 +72,8 @@ bool has_shapes_of_passes(const Graph& graph);
 /// Records that a pass has changed a node of the model, or merged it into another one.
 void applied(Graph& graph, const char* pass, int node, int into = -1, std::string detail = {});
 
-/// Records that a pass has left a node of the model unchanged.
-void declined(Graph& graph, const char* pass, int node, std::string reason);
+/// Records that a pass has left a node of the model, or one tensor there, unchanged.
+void declined(Graph& graph, const char* pass, int node, std::string reason, int tensor = -1);
 
 /// Records that a pass has not looked at the graph.
 void skipped(Graph& graph, const char* pass, std::string reason);

@@ -645,8 +645,9 @@ class Reader {
     step.pass = word_or_string("the name of a pass");
     step.outcome = choice(outcomes, "what a pass did");
     while (skip_blanks(), is_of_word(next())) {
-      int Step::* const member = choice<int Step::*>({{"node", &Step::node}, {"into", &Step::into}},
-                                                     "a node, or \"DETAIL\"");
+      int Step::* const member = choice<int Step::*>(
+          {{"node", &Step::node}, {"into", &Step::into}, {"tensor", &Step::tensor}},
+          "a node, a tensor, or \"DETAIL\"");
       expect('=');
       step.*member = small(0);
     }

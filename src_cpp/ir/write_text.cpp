@@ -138,6 +138,7 @@ class Writer {
       text += "step " + word_text(step.pass) + " " + name_of(step.outcome);
       if (step.node >= 0) text += " node=" + std::to_string(step.node);
       if (step.into >= 0) text += " into=" + std::to_string(step.into);
+      if (step.tensor >= 0) text += " tensor=" + std::to_string(step.tensor);
       if (!step.detail.empty()) text += " " + quoted(step.detail);
       text += "\n";
     }

@@ -15,6 +15,36 @@ constexpr std::int64_t kSmallTensor = 4096;
 
 std::atomic<bool> none_is_small{false};
 
+// The first node that writes each tensor, or else reads it, as the model counts nodes.
+std::vector<int> nodes_of(const ir::Graph& graph) {
+  std::vector<int> found(graph.tensors.size(), -1);
+  for (const bool writes : {true, false}) {
+    for (const ir::Node& node : graph.nodes) {
+      for (const int id : writes ? node.outputs : node.inputs) {
+        if (id >= 0 && found[uz(id)] < 0) found[uz(id)] = node.tflite_index;
+      }
+    }
+  }
+  return found;
+}
+
+// Tells of the tensors that a plan lists and that stay float, and why; `reasons` are those of other
+// tensors than small ones.
+void tell_floats(ir::Graph& graph, const PrecisionPlan& plan,
+                 const std::vector<const char*>& reasons) {
+  const std::vector<int> nodes = nodes_of(graph);
+  for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
+    const ir::Tensor& tensor = graph.tensors[i];
+    const int id = tensor.tflite_id;
+    const bool listed = plan.half.count(id) != 0 || plan.bfloat.count(id) != 0;
+    if (!listed || nodes[i] < 0 || tensor.dtype != DType::kF32 || tensor.storage != DType::kF32)
+      continue;
+    const char* why = reasons[i] != nullptr ? reasons[i] : is_small(tensor) ? "small tensor" : "";
+    if (*why == '\0') continue;
+    declined(graph, "choose_storage", nodes[i], why, id);
+  }
+}
+
 }  // namespace
 
 bool is_small(const ir::Tensor& tensor) {
@@ -99,6 +129,21 @@ void choose_storage(ir::Graph& graph, Precision precision, bool half_io, bool ha
   for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
     graph.tensors[i].storage = graph.tensors[uz(root[i])].storage;
   }
+  if (precision != Precision::kMixed || plan == nullptr) return;
+  std::vector<const char*> reasons(graph.tensors.size(), nullptr);
+  for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
+    const ir::Tensor& tensor = graph.tensors[i];
+    if (outside[uz(root[i])]) {
+      reasons[i] = "input or output of the model, a loop or a branch";
+    } else if (carried[uz(root[i])]) {
+      reasons[i] = "carried from one inference to the next";
+    } else if (static_cast<std::size_t>(root[i]) != i) {
+      reasons[i] = "shares the memory of a tensor that is float";
+    } else if (tensor.is_constant() && !is_small(tensor) && !tensor.constant->fits_half()) {
+      reasons[i] = "constant beyond half";
+    }
+  }
+  tell_floats(graph, *plan, reasons);
 }
 
 }  // namespace clgpu::passes

@@ -266,6 +266,13 @@ void bind_delegate(py::module_& module) {
           },
           py::arg("plan"), py::arg("label"),
           "Stores the plan that precision='mixed' uses for its model; False without a cache.")
+      .def(
+          "kept_plan",
+          [](const NativeDelegate& self, const std::string& model) {
+            return delegate::kept_mixed(self.state(), model);
+          },
+          py::arg("model"),
+          "The text of the plan that keep_plan() has stored for the model of this digest, or None.")
       .def("estimates", &estimates, py::arg("threads"),
            "The cost that the cost model expects for each partition of the model prepared last.")
       .def("loads", &loads,

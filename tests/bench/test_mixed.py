@@ -6,6 +6,7 @@ import csv
 
 from typer.testing import CliRunner
 
+from bench import mixed, networks
 from bench.__main__ import app
 
 SMALL = ["mixed", "lenet5", "--samples", "3", "--budget", "1"]
@@ -23,6 +24,13 @@ def test_plan_is_compared_with_whole_precisions(tmp_path, monkeypatch):
     assert float(row["error"]) < 0.1
     assert float(row["mb"]) <= float(row["fp32_mb"])
     assert min(float(row[f"{way}_ms"]) for way in ("fp32", "fp16", "mixed")) > 0
+
+
+def test_mixtures_of_experts_are_tuned_too(monkeypatch):
+    monkeypatch.setattr(networks, "build", lambda name, batch: f"{name} {batch}".encode())
+    every = dict(mixed.models((), None, 2))
+    assert list(every) == [*networks.NETWORKS, *networks.MIXTURES]
+    assert dict(mixed.models(["decoder_moe"], None, 1)) == {"decoder_moe": b"decoder_moe 1"}
 
 
 def test_model_that_cannot_be_tuned_is_left_out():

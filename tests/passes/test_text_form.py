@@ -42,7 +42,7 @@ inputs %0
 %14: float32[1] = pool(%0) {kind=1, padding=VALID, rows={out=2, before=-1}} op=MAX_POOL_2D node=3 \
 activation=leaky_relu alpha=0.1 residual_after tf32 tf32_pairs half_sums
 outputs %12, %14
-step fuse_pad applied node=1 into=2 "more"
+step fuse_pad applied node=1 into=2 tensor=3 "more"
 step a declined node=1 "a reason"
 step b skipped "an option"
 """

@@ -1662,11 +1662,20 @@ def test_large_tensors_are_stored_as_half(settings, halves):
     assert_becomes(LARGE, "choose_storage", expected, **settings)
 
 
+def of_border(node: int, tensor: int) -> str:
+    """What choose_storage says of an input or output that a plan lists."""
+    why = "input or output of the model, a loop or a branch"
+    return f'step choose_storage declined node={node} tensor={tensor} "{why}"\n'
+
+
 def test_plan_lists_what_is_stored_as_half():
     """Of what fp16 would store as half: neither inputs and outputs nor small tensors."""
     before = re.sub(r"(%(\d): [^]]*\])", r"\1 tflite=\2", LARGE)
-    for plan, halves in (("0-9", "%1 %2"), ("2", "%2"), ("1+3-4", "%1")):
-        expected = before
+    both = of_border(0, 0) + of_border(1, 3)
+    for plan, halves, told in (
+        ("0-9", "%1 %2", both), ("2", "%2", ""), ("1+3-4", "%1", of_border(1, 3))
+    ):  # fmt: skip
+        expected = before + told
         for name in halves.split():
             expected = re.sub(rf"({name}: .*?tflite=\d)", r"\1 storage=float16", expected)
         settings = {"precision": "mixed", "plan": f"model=0,half={plan}"}
@@ -1675,12 +1684,13 @@ def test_plan_lists_what_is_stored_as_half():
 
 def test_plan_lists_what_is_stored_as_bfloat16():
     before = re.sub(r"(%(\d): [^]]*\])", r"\1 tflite=\2", LARGE)
-    for plan, halves, bfloats in (
-        ("bfloat=0-9", "", "%1 %2"),
-        ("half=0-9,bfloat=2", "%1", "%2"),
-        ("half=2,bfloat=1-2", "", "%1 %2"),
+    both = of_border(0, 0) + of_border(1, 3)
+    for plan, halves, bfloats, told in (
+        ("bfloat=0-9", "", "%1 %2", both),
+        ("half=0-9,bfloat=2", "%1", "%2", both),
+        ("half=2,bfloat=1-2", "", "%1 %2", ""),
     ):
-        expected = before
+        expected = before + told
         for names, storage in ((halves, "float16"), (bfloats, "bfloat16")):
             for name in names.split():
                 expected = re.sub(rf"({name}: .*?tflite=\d)", rf"\1 storage={storage}", expected)
@@ -1712,6 +1722,34 @@ def test_constant_that_no_half_holds_stays_float():
     before = LARGE.replace("splat(1)", "splat(70000)")
     expected = before.replace("8] = conv2d", "8] storage=float16 = conv2d")
     assert_becomes(before, "choose_storage", expected, precision="fp16")
+
+
+def test_plan_that_lists_what_stays_float_is_told_why():
+    before = """
+    %0: float32[1, 64, 64, 8] tflite=0
+    %1: float32[8, 5, 5, 8] tflite=1 = const splat(70000)
+    %6: float32[8] tflite=6
+    inputs %0, %6
+    %2: float32[1, 64, 64, 8] tflite=2 = conv2d(%0, %1) op=CONV_2D node=0
+    %3: float32[32768] tflite=3 = reshape(%2) {values=[-1]} op=RESHAPE node=1
+    %4: float32[8] tflite=4 = unary(%6) {op=abs} op=ABS node=2
+    %5: float32[8] tflite=5 = unary(%4) {op=abs} op=ABS node=3
+    outputs %3, %5
+    """
+    told = [
+        line
+        for line in after(
+            before, "choose_storage", precision="mixed", plan="model=0,half=1-4"
+        ).splitlines()
+        if line.strip().startswith("step")
+    ]
+    border = "input or output of the model, a loop or a branch"
+    assert told == [
+        'step choose_storage declined node=0 tensor=1 "constant beyond half"',
+        f'step choose_storage declined node=0 tensor=2 "{border}"',
+        f'step choose_storage declined node=1 tensor=3 "{border}"',
+        'step choose_storage declined node=2 tensor=4 "small tensor"',
+    ]
 
 
 def test_view_is_stored_as_what_it_is_a_view_of():

@@ -29,6 +29,7 @@ from clgpu_delegate.measure.mixing.changes import (
     united,
 )
 from clgpu_delegate.measure.mixing.searching import _beside, _Search
+from clgpu_delegate.measure.mixing.settling import Candidate, Reasons
 from clgpu_delegate.measure.mixing.trials import Trials, Whole
 from clgpu_delegate.runtimes import find_runtime
 from tests.model_maker import ModelMaker
@@ -131,7 +132,11 @@ def test_bound_that_fp16_holds_takes_all_of_it_and_weights_as_int8(model, sample
     for half, own in zip(halves, mixed):
         if half.storage == "float16":
             assert own.storage == ("int8" if own.id in plan.int8 else "float16")
-    assert {change.kind for change in plan.changes} == {"int8"}
+    assert {change.kind for change in plan.changes if change.measured} == {"int8"}
+    others = [change for change in plan.changes if not change.measured]
+    assert {change.kind for change in others} == {"results", "weights"}
+    assert {c.reason for c in others if c.kind == "results"} == {"holds"}
+    assert {c.reason for c in others if c.kind == "weights"} == {"int8"}
 
 
 def test_search_without_time_for_more_takes_all_of_what_holds(model, samples):
@@ -201,8 +206,10 @@ def test_plan_for_time_is_not_slower_than_floats(model, samples):
     points = {point.name: point for point in plan.points}
     assert points["mixed"].seconds <= points["fp32"].seconds * 1.03
     assert plan.error <= plan.max_error
-    alone = [change for change in plan.changes if change.kind != "integers"]
-    assert all(change.seconds > 0 for change in alone)
+    others = [change for change in plan.changes if change.kind != "integers"]
+    assert all(change.seconds > 0 for change in others if change.measured)
+    slow = [change for change in others if change.seconds <= 0 and not change.taken]
+    assert {change.reason for change in slow} <= {"slower"}
 
 
 def test_same_seed_makes_the_same_plan(model, samples):
@@ -536,17 +543,27 @@ def test_plan_that_may_be_all_of_fp16_has_its_rounded_factors():
     assert [(c.kind, set(c.ids), c.error) for c in changes] == [("factors", {3}, 0.0)]
 
 
-def test_only_all_of_fp16_may_come_nearer_to_the_bound(monkeypatch):
+def test_only_all_of_fp16_may_come_nearer_to_the_bound():
     """It held the bound on all samples; as many other changes did not."""
     search = _Search.__new__(_Search)
     search._held_back, search._seen = [0], [1]
-    search._subject = SimpleNamespace(max_error=1.0)  # type: ignore[assignment]
+    search._subject = SimpleNamespace(  # type: ignore[assignment]
+        max_error=1.0, metric=None, combine=max
+    )
+    search._spread = 0.0
     whole = [Change("results", frozenset((n,)), "CONV_2D", 1.0, 1) for n in range(2)]
     search._whole_of_halves = whole
-    measured = SimpleNamespace(errors=(0.95, 0.1))
-    monkeypatch.setattr(_Search, "_trial", lambda *_: measured)
-    assert search._holds_there(whole[::-1])
-    assert not search._holds_there([whole[0], dataclasses.replace(whole[1], kind="int8")])
+    explanation = SimpleNamespace(peak_bytes=5)
+    measured = SimpleNamespace(errors=(0.95, 0.1), explanation=explanation)
+    search._trials = SimpleNamespace(once=lambda *_: measured)  # type: ignore[assignment]
+    search._held = []
+
+    def candidate(*changes: Change) -> Candidate:
+        return Candidate(united(changes), (), (), "", names_of(changes), 0.0)
+
+    assert search._holds_there(candidate(*whole[::-1]))
+    assert [(held.error, held.bytes) for held in search._held] == [(0.95, 5)]
+    assert not search._holds_there(candidate(whole[0], dataclasses.replace(whole[1], kind="int8")))
 
 
 def test_model_without_a_node_on_the_device_is_told(model, samples):
@@ -889,3 +906,346 @@ def test_nodes_beside_a_group_count_with_it():
     assert _beside({2}, chain) == {1, 3}
     assert _beside({0, 1}, chain) == {2}
     assert _beside({0, 4}, chain) == {1, 3}
+
+
+# What explain() says of a plan.
+
+
+def test_explanation_says_why_each_node_has_its_precision(model, samples):
+    plan = tune(model, samples)
+    explanation = clgpu_delegate.explain_model(model, precision=plan)
+    nodes = {node.index: node for node in explanation.nodes}
+    for change in plan.changes:
+        outcome = "taken" if change.taken == len(change.tensors) + len(change.nodes) else "part"
+        kernels = {
+            n.index if n.fused_into is None else n.fused_into
+            for n in explanation.nodes
+            if set(change.tensors).intersection((*n.output_ids, *n.input_ids))
+        }
+        own = [
+            (told, node)
+            for node in kernels
+            if nodes[node].plan is not None
+            for told in nodes[node].plan.changes
+            if (told.kind, told.error, told.bytes) == (change.kind, change.error, change.bytes)
+        ]
+        assert own
+        for told, node in own:
+            assert node in told.nodes
+            assert (told.seconds, told.reason) == (change.seconds, change.reason)
+            assert told.outcome == (outcome if change.taken else "left")
+            assert told.why == clgpu_delegate.precision.REASONS[told.reason]
+    over = [c for node in nodes.values() if node.plan for c in node.plan.changes if c.error > 1e-3]
+    assert {(c.outcome, c.reason) for c in over} == {("left", "error")}
+    words = " ".join(str(explanation).split())
+    assert f"error {over[0].error:.2g} alone" in words
+    assert "its error alone exceeds the bound" in words
+    again = clgpu_delegate.Explanation(json.loads(json.dumps(explanation.to_dict())))
+    assert [node.plan for node in again.nodes] == [node.plan for node in explanation.nodes]
+    assert again.notes == explanation.notes
+    text = clgpu_delegate.explain_model(model, precision=plan.text, cache="off")
+    assert {node.plan for node in text.nodes} == {None}, "what was measured is not known"
+
+
+def test_explanation_shows_weights_that_take_less_than_what_is_computed(model, samples):
+    plan = tune(model, samples)
+    (first, *_) = clgpu_delegate.explain_model(model).nodes
+    weights = first.input_ids[1]
+    for listed, storage, shown in (
+        ({"half": (weights,), "int8": ()}, "float16", "fp32, weights half"),
+        ({"half": (), "int8": (weights,)}, "int8", "fp32, weights int8"),
+        ({"half": (), "int8": ()}, "float32", "fp32"),
+    ):
+        own = dataclasses.replace(plan, **listed)
+        explanation = clgpu_delegate.explain_model(model, precision=own)
+        assert explanation.nodes[0].weights_storage == storage
+        assert explanation.nodes[0].precision == "fp32"
+        row = next(line for line in str(explanation).splitlines() if "CONV_2D" in line)
+        assert row.endswith(shown)
+
+
+def test_explanation_says_which_listed_tensors_stay_float(model, samples):
+    plan = tune(model, samples)
+    nodes = clgpu_delegate.explain_model(model).nodes
+    bias, output = nodes[0].input_ids[2], nodes[-1].output_ids[0]
+    own = dataclasses.replace(plan, half=(*plan.half, bias, output))
+    explanation = clgpu_delegate.explain_model(model, precision=own)
+    told = {f.tensor: f.reason for node in explanation.nodes if node.plan for f in node.plan.floats}
+    assert told[bias] == "small tensor"
+    assert told[output].startswith("input or output of the model")
+    assert f"tensor {bias} stays float (small tensor)" in " ".join(str(explanation).split())
+    steps = [step for step in explanation.steps if step.tensor == bias]
+    assert [(step.pass_name, step.outcome, step.node) for step in steps] == [
+        ("choose_storage", "declined", 0)
+    ]
+    assert str(steps[0]) == f"choose_storage declined node 0, tensor {bias}: small tensor"
+
+
+def test_plan_of_another_device_is_told(model, samples):
+    plan = dataclasses.replace(tune(model, samples), device="Another device")
+    explanation = clgpu_delegate.explain_model(model, precision=plan)
+    assert explanation.mixed is not None
+    assert explanation.mixed.device == "Another device"
+    (note,) = [note for note in explanation.notes if "Another device" in note]
+    assert "start=PLAN" in note
+    assert note in explanation.to_dict()["notes"]
+
+
+def test_changes_are_left_for_the_reason_that_the_search_had():
+    subject = SimpleNamespace(prefer="time", max_error=1e-3)
+    reasons = Reasons(subject)  # type: ignore[arg-type]
+
+    def change(number: int, **facts: Any) -> Change:
+        given: dict[str, Any] = {"kind": "results", "gain": 1.0, "error": 1e-4, **facts}
+        return Change(ids=frozenset((number,)), op="CONV_2D", bytes=8, **given)
+
+    measured = [change(i) for i in range(6)]
+    measured[1] = change(1, error=2e-3)
+    reasons.found, reasons.held = names_of(measured[2:4]), names_of(measured[2:3])
+    reasons.rejected = names_of(measured[4:5])
+    reasons.offer([change(7, gain=-1.0), change(8, kind="weights"), change(9)])
+    taken = united([change(0), change(8, kind="weights"), change(8, kind="int8"), change(9)])
+
+    def told() -> list[str]:
+        return [c.reason for c in reasons.changes(measured, taken)]
+
+    ends = ["slower", "int8", "holds"]
+    assert told() == ["holds", "error", "whole", "held_back", "bound", "bound", *ends]
+    reasons.ended = "budget"
+    assert told() == ["holds", "error", "whole", "held_back", "bound", "budget", *ends]
+    assert [c.measured for c in reasons.changes(measured, taken)] == [True] * 6 + [False] * 3
+    subject.prefer = "memory"
+    reasons.offer([dataclasses.replace(change(10), bytes=0)])
+    assert told()[-1] == "no_memory"
+
+
+# Ctrl-C.
+
+
+def interrupted(monkeypatch: pytest.MonkeyPatch, where: Any, name: str, call: int = 1) -> None:
+    """Ctrl-C in a method, at its so-many-th call."""
+    method, calls = getattr(where, name), []
+
+    def raising(*arguments: Any, **more: Any) -> Any:
+        calls.append(None)
+        if len(calls) == call:
+            raise KeyboardInterrupt
+        return method(*arguments, **more)
+
+    monkeypatch.setattr(where, name, raising)
+
+
+def test_interrupt_in_the_last_measurements_keeps_what_held(model, samples, cache, monkeypatch):
+    interrupted(monkeypatch, Trials, "points")
+    plan = tune(model, samples, cache=cache)
+    assert (plan.complete, plan.interrupted, plan.points) == (False, True, ())
+    assert plan.half
+    assert 0 < plan.error <= plan.max_error
+    words = " ".join(str(plan).split())
+    assert "interrupted" in words
+    assert "budget" not in words
+    assert PrecisionPlan.from_dict(json.loads(json.dumps(plan.to_dict()))) == plan
+    assert worst(model, samples, precision="mixed", cache=cache) <= plan.max_error
+
+
+@pytest.mark.parametrize("method", ["_halves", "_integers", "_holds_there"])
+def test_interrupt_before_anything_held_keeps_floats(model, samples, monkeypatch, method):
+    interrupted(monkeypatch, _Search, method)
+    plan = tune(model, samples)
+    assert (plan.complete, plan.interrupted) == (False, True)
+    assert (plan.half, plan.int8, plan.bfloat) == ((), (), ())
+    assert 0 < plan.error < 1e-5
+
+
+def test_interrupt_keeps_all_of_fp16_if_that_held(model, samples, monkeypatch):
+    interrupted(monkeypatch, _Search, "_integers")
+    plan = tune(model, samples, max_error=0.5)
+    halves = clgpu_delegate.explain_model(model, precision="fp16").tensors
+    mixed = clgpu_delegate.explain_model(model, precision=plan).tensors
+    assert plan.interrupted
+    assert [tensor.storage for tensor in mixed] == [tensor.storage for tensor in halves]
+
+
+def test_interrupt_before_fp32_is_measured_ends_the_tuning(model, samples, monkeypatch):
+    interrupted(monkeypatch, Trials, "whole")
+    with pytest.raises(KeyboardInterrupt):
+        tune(model, samples)
+
+
+# Plans that a search begins with.
+
+
+def test_worse_plan_does_not_replace_a_better_one(model, samples, cache):
+    best = tune(model, samples, cache=cache)
+    assert best.stored == "new"
+    hurried = tune(model, samples, cache=cache, budget=1e-3, seed=1)
+    assert hurried.stored == "replaced"
+    points = [{p.name: p.bytes for p in plan.points}["mixed"] for plan in (best, hurried)]
+    assert points[1] <= points[0]
+    assert (hurried.earlier_metric, hurried.earlier_max_error) == ("relative L2", 1e-3)
+    alone = tune(model, samples, budget=1e-3, seed=1)
+    assert (alone.stored, alone.earlier_max_error) == ("off", 0.0)
+    wide = tune(model, samples, cache=cache, max_error=0.5, budget=1e-3)
+    assert wide.stored == "other_bound"
+    line = "it replaces the plan that the cache had for this model and device, for relative L2"
+    assert f"{line} error 0.001" in " ".join(str(wide).split())
+    other = tune(model, samples, cache=cache, max_error=0.5, budget=1e-3, metric=mixing.relative_l2)
+    assert other.stored == "other_metric"
+
+
+def test_plan_that_was_not_timed_replaces_none(model, samples, cache, monkeypatch):
+    best = tune(model, samples, cache=cache)
+    interrupted(monkeypatch, Trials, "points")
+    plan = tune(model, samples, cache=cache, max_error=0.5)
+    assert plan.stored == "left"
+    assert "stays there" in " ".join(str(plan).split())
+    explanation = clgpu_delegate.explain_model(model, precision="mixed", cache=cache)
+    assert explanation.mixed is not None
+    assert explanation.mixed.half == best.half
+
+
+def test_search_begins_with_a_given_plan(model, samples, tmp_path):
+    """Also with one of another device, and where its bound is exceeded, it is not the result."""
+    best = dataclasses.replace(tune(model, samples), device="Another device")
+    best.save(tmp_path / "plan.json")
+    for start in (best, tmp_path / "plan.json", str(tmp_path / "plan.json")):
+        plan = tune(model, samples, start=start, budget=1e-3)
+        memory = {p.name: p.bytes for p in plan.points}
+        assert memory["mixed"] <= {p.name: p.bytes for p in best.points}["mixed"]
+        assert plan.error <= plan.max_error
+    assert plan.device != best.device
+    wide = tune(model, samples, max_error=0.5)
+    assert tune(model, samples, start=wide, budget=1e-3).error <= 1e-3
+
+
+@pytest.mark.parametrize(
+    ("start", "kind", "problem"),
+    [
+        (3, OptionError, "start is of type int; allowed: a PrecisionPlan, or the path of its file"),
+        ("none.json", clgpu_delegate.FileError, "start: cannot read the plan none.json"),
+    ],
+)
+def test_wrong_start_is_told(model, samples, start, kind, problem):
+    with pytest.raises(kind, match=problem):
+        tune(model, samples, start=start)
+
+
+def test_start_of_another_model_is_told(model, samples):
+    plan = dataclasses.replace(tune(model, samples, budget=1e-3), model="00")
+    with pytest.raises(OptionError, match="start is a plan of another model: it is of 00") as error:
+        tune(model, samples, start=plan)
+    assert "\n" not in str(error.value)
+
+
+# Points, metrics, observers, half_io.
+
+
+def test_every_candidate_that_was_timed_is_a_point(model, samples, monkeypatch):
+    values = []
+    points = Trials.points
+
+    def listed(self: Any, given: Any, numbers: Any) -> Any:
+        values.extend(given)
+        return points(self, given, numbers)
+
+    monkeypatch.setattr(Trials, "points", listed)
+    start = tune(model, samples, max_error=1e-5)
+    values.clear()
+    plan = tune(model, samples, start=start)
+    names = [point.name for point in plan.points]
+    assert len(values) == len(names) > 3
+    assert (names[:2], names[-1]) == (["fp32", "fp16"], "mixed")
+    assert names[2:-1] == [f"candidate {i}" for i in range(1, len(names) - 2)]
+    mixed = plan.points[-1]
+    assert (mixed.half, mixed.int8) == (len(plan.half), len(plan.int8))
+    assert any(point.half for point in plan.points[2:-1])
+    assert {point.half for point in plan.points[:2]} == {0}
+
+
+def test_tf32_is_a_point_where_it_differs(model, samples, monkeypatch):
+    monkeypatch.setattr(_Search, "_tf32_differs", lambda _self: True)
+    assert "tf32" in [point.name for point in tune(model, samples, budget=1e-3).points]
+
+
+def test_top_1_is_the_share_of_rows_with_another_largest_element():
+    want = np.float32([[1, 3, 2], [5, 4, 6]])
+    got = np.float32([[1, 3, 2], [7, 4, 6]])
+    assert mixing.top_1([want], [want]) == 0
+    assert mixing.top_1([got], [want]) == 0.5
+    assert mixing.top_1([got[0], got[1]], [want[0], want[1]]) == 1.0, "the worst output"
+    assert mixing.top_1([np.float32([1, 1])], [np.float32([2, 1])]) == 0, "the first of equal ones"
+    assert mixing.top_1([np.float32([np.nan, 0])], [np.float32([2, 1])]) == 1
+    assert mixing.top_1([np.float32([[1], [2]]), got], [np.float32([[1], [3]]), want]) == 0.5
+    with pytest.raises(InputError, match=r"of shape \(2, 1\); it needs one whose last axis has 2"):
+        mixing.top_1([np.float32([[1], [2]])], [np.float32([[1], [3]])])
+
+
+def test_top_1_of_several_samples_is_their_share(model, samples):
+    subject = SimpleNamespace(metric=mixing.top_1)
+    assert trials.Subject.combine(subject, [0.0, 1.0, 0.0, 0.0]) == 0.25  # type: ignore[arg-type]
+    plan = tune(model, samples, max_error=0.5, metric="top-1")
+    assert plan.metric == "top-1"
+    assert "error=" not in plan.text
+    assert 0 <= plan.error <= 0.5
+    assert tune(model, samples, metric="relative L2", budget=1e-3).metric == "relative L2"
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"metric": "top1"}, "metric is 'top1'; allowed: relative L2, top-1, or a function"),
+        ({"metric": 3}, "metric is 3; allowed: relative L2, top-1, or a function"),
+        ({"observer": "mean"}, "observer is 'mean'; allowed: .*minmax"),
+    ],
+)
+def test_wrong_metric_and_observer_are_told_early(model, changes, problem):
+    with pytest.raises(OptionError, match=problem) as error:
+        tune(model, None, **changes)
+    assert "\n" not in str(error.value)
+
+
+def test_observer_of_the_ranges_may_be_chosen(tmp_path, samples, monkeypatch):
+    path = tmp_path / "plain.tflite"
+    path.write_bytes(network(amplified=False))
+    as_if_integers_were_fast(monkeypatch)
+    plans = [
+        tune(str(path), samples, prefer="time", max_error=0.3, observer=observer)
+        for observer in ("moving_average", "mse")
+    ]
+    assert all(plan.integers for plan in plans)
+    assert plans[0].scales != plans[1].scales
+    with pytest.raises(OptionError, match="start and observer are given without max_error"):
+        clgpu_delegate.tune(str(path), observer="mse")  # type: ignore[call-overload]
+
+
+def test_borders_that_exceed_the_bound_on_held_back_samples_are_an_error(tmp_path, monkeypatch):
+    path = tmp_path / "positive.tflite"
+    path.write_bytes(of_positive_numbers())
+    samples = np.random.default_rng(5).random((6, *SHAPE), np.float32)
+
+    def points(_self: Any, values: Any, _numbers: Any) -> list[clgpu_delegate.PrecisionPoint]:
+        return [clgpu_delegate.PrecisionPoint(value, 3e-3, 1.0, 100) for value in values]
+
+    monkeypatch.setattr(Trials, "points", points)
+    problem = r"inputs and outputs alone have an error of 0.003 as half on the samples held back"
+    with pytest.raises(OptionError, match=problem):
+        tune(str(path), samples, max_error=2e-3, half_io=True)
+
+
+def test_command_takes_metric_start_and_observer(model, samples, tmp_path, capsys):
+    given, out = tmp_path / "samples.npy", tmp_path / "plan.json"
+    np.save(given, samples)
+    bounded = ("tune", model, "--max-error", "0.5", "--samples", str(given), "--cache", "off")
+    clgpu(*bounded, "--metric", "top-1", "--budget", "1s", "--out", str(out))
+    assert PrecisionPlan.load(out).metric == "top-1"
+    told = clgpu(*bounded, "--start", str(out), "--observer", "mse", "--budget", "1s", "--json")
+    assert json.loads(told)["metric"] == "relative L2"
+    assert "metric is 'top-5'" in fails(capsys, exits.USAGE, *bounded, "--metric", "top-5")
+    assert "start: cannot read" in fails(capsys, exits.FILE, *bounded, "--start", "no.json")
+
+
+def test_run_without_a_plan_says_so(model, cache):
+    told = " ".join(clgpu("run", model, "--precision", "mixed", "--cache", cache).split())
+    assert "note: precision mixed is fp32 here: no plan is kept" in told
+    data = json.loads(clgpu("run", model, "--precision", "mixed", "--cache", cache, "--json"))
+    assert any("precision mixed is fp32 here" in note for note in data["notes"])

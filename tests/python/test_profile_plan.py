@@ -77,7 +77,8 @@ def test_fields_of_the_plan_are_plain_data():
     assert [entry["error"] for entry in fields["changes"]] == [5e-4, 0.0, None, 3e-3]
     assert fields["changes"][0] == {
         "op": "CONV_2D", "kind": "results", "tensors": [1], "nodes": [], "error": 5e-4,
-        "seconds": 60e-6, "bytes": 200, "taken": 1, "layers": [0],
+        "seconds": 60e-6, "bytes": 200, "taken": 1, "measured": True, "reason": "", "why": "",
+        "layers": [0],
     }  # fmt: skip
 
 
@@ -92,6 +93,9 @@ def test_changes_name_the_nodes_whose_kernels_they_concern():
     assert layers("results", (4,)) == [2], "node 3 is fused into node 2"
     assert layers("results", (1, 3, 4)) == [0, 2]
     assert layers("weights", (5,)) == layers("int8", (5,)) == [0]
+    assert layers("bfloat", (1,)) == [0], "a result belongs to the node that writes it"
+    assert layers("bfloat", (5,)) == layers("several", (5,)) == [0]
+    assert layers("several", (4,)) == [2]
     assert layers("factors", (), (3, 0)) == [0, 2]
     assert layers("results", (99,)) == layers("factors", (), (99,)) == []
 

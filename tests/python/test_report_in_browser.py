@@ -306,6 +306,53 @@ def test_equal_points_are_one_mark(with_plan, seconds, error):
     assert "Another, not on the device of this profile" in text_of(report, "#plan-facts")
 
 
+def test_labels_of_many_points_do_not_overlap(with_plan):
+    """Those that find no place are left out, but never that of the plan."""
+    points = (
+        PrecisionPoint("fp32", error=1e-6, seconds=300e-6),
+        PrecisionPoint("fp16", error=2e-3, seconds=150e-6),
+        PrecisionPoint("tf32", error=1.9e-3, seconds=152e-6),
+        *(
+            PrecisionPoint(
+                f"candidate {i}", error=8e-4 + i * 1e-6, seconds=(200 + i) * 1e-6, half=i
+            )
+            for i in range(1, 13)
+        ),
+        PrecisionPoint("mixed", error=8e-4, seconds=200e-6, half=3),
+    )
+    report = with_plan(made_profile.plan(points=points, changes=()))
+    boxes = report.execute_script(
+        "return [...document.querySelectorAll('#points .names text')].map((text) => {"
+        "const b = text.getBBox(); return [b.x, b.y, b.x + b.width, b.y + b.height, "
+        "text.textContent]})"
+    )
+    names = [name for *_, name in boxes]
+    assert {"the plan", "fp16", "tf32", "fp32"} <= set(names)
+    assert len([name for name in names if name.startswith("candidate")]) >= 4
+    for i, (left, top, right, bottom, _) in enumerate(boxes):
+        for other in boxes[:i]:
+            apart = right < other[0] or other[2] < left or bottom <= other[1] or other[3] <= top
+            assert apart, (boxes[i], other)
+    assert len(find(report, "#points .measured")) == len(points)
+
+
+def test_changes_of_every_kind_have_words(with_plan):
+    kinds = ("bfloat", "pairs", "sums")
+    changes = tuple(
+        PrecisionChange("CONV_2D", kind, (1,), (), 1e-3 * (i + 1), 1e-6, 8, taken=0, reason="bound")
+        for i, kind in enumerate(kinds)
+    )
+    slow = PrecisionChange(
+        "CONV_2D", "results", (1,), (), math.inf, -1e-6, 8, 0, measured=False, reason="slower"
+    )
+    report = with_plan(made_profile.plan(changes=(slow, *changes)))
+    rows = [row.text for row in find(report, "#change-rows tr")]
+    assert ["not measured" in row for row in rows] == [False, False, False, True]
+    for row, words in zip(rows, ("sums as half", "factors as pairs of TF32", "stored as bfloat16")):
+        assert words in row
+    assert not any(kind in row.split() for row in rows for kind in kinds[:1])
+
+
 def test_names_in_a_plan_stay_text(with_plan):
     change = PrecisionChange(made_profile.HOSTILE, made_profile.HOSTILE, (99,), (), 1e-3, 0, 0, 0)
     report = with_plan(made_profile.plan(changes=(change,), device=made_profile.HOSTILE))

@@ -30,7 +30,7 @@ BELOW = {
     "runtimes": {"errors"},
     "native": {"_core", "base", "cache", "devices", "options", "precision"},
     "tflite": {"base", "errors", "runtimes"},
-    "report": {"base"},
+    "report": {"base", "precision"},
     "profiling": {"base", "errors", "precision", "report"},
     "placement": {
         "_core", "base", "cache", "errors", "native", "options", "report", "runtimes", "tflite",

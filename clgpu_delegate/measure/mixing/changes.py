@@ -84,6 +84,10 @@ class Ids(NamedTuple):
         }
         return own.get(kind, self.half)
 
+    def taken(self, kind: str) -> set[int]:
+        """The same without weights listed as half that are int8."""
+        return self.half - self.int8 if kind == "weights" else self.of(kind)
+
 
 def united(changes: Iterable[Change]) -> Ids:
     """What all of these change."""
@@ -96,7 +100,9 @@ def united(changes: Iterable[Change]) -> Ids:
     return ids
 
 
-def precision_change(change: Change, ids: Ids) -> PrecisionChange:
+def precision_change(
+    change: Change, ids: Ids, reason: str = "", *, measured: bool = True
+) -> PrecisionChange:
     """A change as plans tell it; ``ids`` has what the plan takes."""
     tensors: set[int] = set()
     nodes: set[int] = set()
@@ -104,16 +110,18 @@ def precision_change(change: Change, ids: Ids) -> PrecisionChange:
     for part in change.single:
         of_nodes = part.kind in ("factors", "sums", "integers", "pairs")
         (nodes if of_nodes else tensors).update(part.ids)
-        taken += len(ids.of(part.kind).intersection(part.ids))
+        taken += len(ids.taken(part.kind).intersection(part.ids))
     return PrecisionChange(
         op=change.op,
         kind=change.kind,
         tensors=tuple(sorted(tensors)),
         nodes=tuple(sorted(nodes)),
-        error=change.error,
+        error=change.error if measured else math.inf,
         seconds=change.gain,
         bytes=change.bytes,
         taken=taken,
+        measured=measured,
+        reason=reason,
     )
 
 

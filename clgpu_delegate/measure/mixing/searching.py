@@ -27,15 +27,22 @@ from clgpu_delegate.measure.mixing.changes import (
     halved,
     names_of,
     parts_of,
-    precision_change,
     united,
+)
+from clgpu_delegate.measure.mixing.settling import (
+    Candidate,
+    Held,
+    Reasons,
+    ids_of,
+    named_point,
+    started,
 )
 from clgpu_delegate.measure.mixing.trials import Measured, Over, Subject, Trials, Whole, spread_of
 from clgpu_delegate.precision import (
-    RELATIVE_L2,
     ChannelMeans,
     Int8Scale,
     PrecisionPlan,
+    PrecisionPoint,
     plan_text,
 )
 from clgpu_delegate.quantization.regions import IntegerParts, integer_parts
@@ -48,7 +55,6 @@ _ALONE_SHARE = 0.4  # of the budget
 _WEIGHTS_SHARE = 0.2  # of the budget, for the last step where the others have spent all of it
 _FLOATS_SHARE = 0.5  # of the budget: the rest is left to integers
 _FAR = 30  # times the bound: with a larger error of all integers, no budget is left to some
-_OBSERVERS = ("minmax", "percentile")  # of the ranges that int8 stands for
 _MARGIN = 0.85  # of the bound: samples that the search has not seen may have larger errors
 _HELD_MARGIN = 0.9  # the same of those that are held back, since others may have larger ones yet
 _DEVIATIONS = 3  # standard deviations of the errors of samples, above their mean
@@ -120,38 +126,68 @@ class _Search:
         self._spread = _LEAST_SPREAD  # of the errors of samples, relative to their mean
         self._byte_error = 0.0  # of a node with int8 weights, about
         self._weight_error = 0.0  # of one with weights as half, about
+        self._starts: list[PrecisionPlan] = []  # that the search begins with
+        self._device = ""
+        self._held: list[Held] = []  # what holds the bound on the samples held back
+        self._rounds = False  # whether tf32 of the whole differs from fp32
+        self._why = Reasons(subject)
 
     def run(self) -> PrecisionPlan:
         subject, everything = self._subject, [*self._seen, *self._held_back]
         self._trials.compute_reference()
         self._model = self._trials.digest()
+        self._starts = self._plans_to_start_with()
         floats = self._trials.whole("fp32", everything)
-        device = floats.explanation.device
+        self._device = floats.explanation.device
         self._peak = floats.explanation.peak_bytes
         if not floats.error <= subject.max_error:
             raise OptionError(
                 f"max_error is {subject.max_error:g}, but fp32 itself has an error of "
                 f"{floats.error:.2g} on these samples; allowed: more than that"
             )
-        if subject.options.half_io:
-            self._round_borders(floats)
+        self._floats = self._nothing = floats
+        try:
+            if subject.options.half_io:
+                self._round_borders(floats, everything)
+            taken = self._found(floats, everything)
+            return self._settle(taken)
+        except KeyboardInterrupt:
+            return self._what_held()
+
+    def _plans_to_start_with(self) -> list[PrecisionPlan]:
+        """The one that was given, and the one that the cache has; of this model."""
+        subject = self._subject
+        if subject.start is not None and subject.start.model != self._model:
+            raise OptionError(
+                f"start is a plan of another model: it is of {subject.start.model}, this one is "
+                f"{self._model}; allowed: a plan that tune made of this model"
+            )
+        kept = subject.kept(self._model)
+        return [plan for plan in (subject.start, kept) if plan is not None]
+
+    def _found(self, floats: Whole, everything: Sequence[int]) -> list[Change]:
+        """What holds the bound on the samples of the search."""
+        subject = self._subject
         halves = self._trials.try_whole("fp16", everything)
         self._halves_run = halves is not None
         for whole in (floats, halves):
             if whole is not None:
                 self._spread = max(self._spread, spread_of(whole.errors))
-        self._floats = floats
         half = [] if halves is None else self._halves(floats, halves)
         if halves is not None and self._holds_as_halves(half, floats, halves, everything):
             self._base = self._whole_of_halves = self._whole_base(half, floats, halves)
+            if halves.error <= subject.max_error:
+                self._keep_held(self._candidate(self._base), halves, halves.errors)
             changes = self._integers(floats, self._alone)
         else:
             rounded = self._trials.try_whole("tf32", self._alone)
+            self._rounds = rounded is not None and _rounds_factors(rounded.explanation)
             start = floats if rounded is None else self._with_pairs(floats, rounded)
             half = [] if halves is None else self._halves(start, halves)
             changes = self._integers(start, self._alone)
             changes += [*half, *([] if rounded is None else self._rounded(start, rounded))]
             self._correct_weights(changes)
+        self._why.offer([*self._base, *changes])
         # Programs are compiled by now, which may take longer than the search.
         saves_time, end = subject.prefer == "time", time.monotonic() + subject.budget
         # Kernels of integers are compiled at their first trial, so it is made in their own time.
@@ -166,7 +202,7 @@ class _Search:
             self._spend_integers()
         if saves_time:
             self._spend_weights(changes)
-        return self._settle(device, [*self._base, *self._best])
+        return [*self._base, *self._best]
 
     # What may change.
 
@@ -250,21 +286,29 @@ class _Search:
             self._observed_means = means.observe(self._subject.content, self._subject.runtime, seen)
         return self._observed_means
 
-    def _round_borders(self, floats: Whole) -> None:
+    def _round_borders(self, floats: Whole, everything: Sequence[int]) -> None:
         """Inputs and outputs are half, as the option half_io says, whatever a plan lists."""
-        rounded = self._trials.whole(self._text([]), self._alone)
+        rounded = self._trials.whole(self._text([]), everything)
+        error = self._subject.combine(rounded.errors[: len(self._alone)])
         before = {t.id for t in floats.explanation.tensors if t.storage == "float32"}
         self._borders = frozenset(
             t.id for t in rounded.explanation.tensors if t.storage == "float16" and t.id in before
         )
-        self._border_error = rounded.error
-        bound = self._subject.max_error
-        if not rounded.error <= self._allowed:
+        self._border_error, self._nothing = error, rounded
+        if not error <= self._allowed:
+            bound = self._subject.max_error
             raise OptionError(
                 f"max_error is {bound:g}, but inputs and outputs alone have an error of "
-                f"{rounded.error:.2g} as half; allowed: more than "
+                f"{error:.2g} as half; allowed: more than "
                 f"{bound / self._allowed:.3g} times that, or no half_io"
             )
+
+    def _borders_exceed(self, error: float) -> OptionError:
+        return OptionError(
+            f"max_error is {self._subject.max_error:g}, but inputs and outputs alone have an error "
+            f"of {error:.2g} as half on the samples held back; allowed: more than that, or no "
+            "half_io"
+        )
 
     def _halves(self, floats: Whole, halves: Whole, storage: str = "float16") -> list[Change]:
         """Storage in 16 bits: of each kernel's results, and of its weights."""
@@ -376,6 +420,10 @@ class _Search:
     def _spend(self, changes: Sequence[Change]) -> None:
         """Take those that hold the bound on the samples of the search, worthiest first."""
         with self._interruptible():
+            for start in self._starts:
+                ids = ids_of(start)
+                if own := [c for c in changes if c.ids <= ids.of(c.kind)]:
+                    self._holds(own)
             # Products of floats on tensor cores, and their weights as half, which that costs no
             # further error: alone, each of the two counts what the other one rounds, too.
             factors = [change for change in changes if change.kind == "factors"]
@@ -456,7 +504,7 @@ class _Search:
                 if node.adds_halves and gain > 0:
                     changes.append(Change("sums", frozenset((node.index,)), node.op, gain, 0))
             changes.sort(key=lambda change: change.gain, reverse=True)
-            self._measured = [*self._measured, *changes]
+            self._why.offer(changes)
             self._prefix(changes)
             self._refine([change for change in changes if change not in self._best])
 
@@ -491,6 +539,9 @@ class _Search:
                     key=self._worth,
                     reverse=True,
                 )
+                for start in self._starts:
+                    if own := [c for c in order if c.ids <= set(start.integers)]:
+                        self._holds(own)
                 self._prefix(order)
                 self._refine(self._nearest_first([c for c in order if c not in self._best]))
         if self._best:
@@ -526,7 +577,7 @@ class _Search:
         """
         best: tuple[float, IntegerParts, Whole] | None = None
         seen = [self._subject.samples[number] for number in self._seen]
-        for observer in _OBSERVERS:
+        for observer in self._subject.observers:
             try:
                 if observer not in self._observed:
                     self._observed[observer] = integer_parts(
@@ -595,6 +646,7 @@ class _Search:
                 before.times.get(n, 0.0) for n in touched
             ):
                 slow |= region
+        self._why.slow |= slow
         kept = [dataclasses.replace(c, ids=c.ids - slow, parts=()) for c in self._best]
         self._best = [change for change in kept if change.ids]
 
@@ -694,8 +746,12 @@ class _Search:
                 queue += halved(change)
                 continue
             self._tell(done, done + len(queue) + 1, change, "added")
-            if not self._holds([*self._best, change]) and change.parts:
+            if self._holds([*self._best, change]):
+                continue
+            if change.parts:
                 queue += halved(change)
+            else:
+                self._why.rejected.add(change.name)
 
     def _holds(self, changes: Sequence[Change]) -> bool:
         """Whether they hold the bound together; then they are the best, unless others save more."""
@@ -720,38 +776,61 @@ class _Search:
 
     # The end: a plan that holds on samples of its own.
 
-    def _settle(self, device: str, taken: Sequence[Change]) -> PrecisionPlan:
-        bound = self._subject.max_error
+    def _settle(self, taken: Sequence[Change]) -> PrecisionPlan:
+        """The fastest of what holds the bound on the samples held back, or that of least memory."""
         saves_memory = self._subject.prefer == "memory"
         worth = self._worth_of_weights if saves_memory else self._worth
         taken = sorted(taken, key=worth, reverse=True)
-        while taken and not self._holds_there(taken):
+        self._why.found = names_of(taken)
+        while taken and not self._holds_there(self._candidate(taken)):
             taken = taken[: len(taken) * 3 // 4]
-        fast = [change for change in taken if change.gain > 0]
-        tried = [list(taken)] if taken else []
-        floats = [change for change in taken if change.kind != "integers"]
+        self._why.held = names_of(taken)
+        tried = [self._candidate(taken)] if taken else []
+        for other in self._others(taken):
+            known = [(candidate.names, candidate.text) for candidate in tried]
+            alike = any(names == other.names or text == other.text for names, text in known)
+            if not alike and self._holds_there(other):
+                tried.append(other)
         base = [change for change in taken if change.kind == "pairs"]
-        # Weights as int8 may cost time together, or more of the bound than on the samples before.
-        for part in (fast, floats, self._without, base, self._whole_of_halves):
-            known = [names_of(other) for other in tried]
-            if part and names_of(part) not in known and self._holds_there(part):
-                tried.append(part)
         for beside_all, weights in self._lighter:
             start, count = taken if beside_all else base, len(weights)
-            while count and not self._holds_there([*start, *weights[:count]]):
+            while count and not self._holds_there(self._candidate([*start, *weights[:count]])):
                 count = count * 3 // 4
             if count:
-                tried.append([*start, *weights[:count]])
-        names = ["fp32", "fp16"] if self._halves_run else ["fp32"]
-        if self._borders:
-            tried.append([])
-        measured = self._trials.points([*names, *map(self._text, tried)], self._held_back)
+                tried.append(self._candidate([*start, *weights[:count]]))
+        return self._fastest(tried)
+
+    def _others(self, taken: Sequence[Change]) -> Iterator[Candidate]:
+        """What is tried beside all that was taken.
+
+        Weights as int8 may cost time together, or more of the bound than on the samples before.
+        """
+        fast = [change for change in taken if change.gain > 0]
+        floats = [change for change in taken if change.kind != "integers"]
+        base = [change for change in taken if change.kind == "pairs"]
+        for part in (fast, floats, self._without, base, self._whole_of_halves):
+            if part:
+                yield self._candidate(part)
+        for start in self._starts:
+            bound = self._subject.max_error if self._subject.metric is None else None
+            yield started(start, bound, self._device)
+
+    def _fastest(self, tried: Sequence[Candidate]) -> PrecisionPlan:
+        """Measured in turns with the precisions of the whole."""
+        bound, saves_memory = self._subject.max_error, self._subject.prefer == "memory"
+        names = ["fp32", *(["fp16"] if self._halves_run else [])]
+        names += ["tf32"] if self._tf32_differs() else []
+        plans = [*tried, *([self._candidate([])] if self._borders else [])]
+        texts = [candidate.text for candidate in plans]
+        measured = self._trials.points([*names, *texts], self._held_back)
         wholes, own = measured[: len(names)], measured[len(names) :]
         if not self._borders:
-            tried.append([])
+            plans.append(self._candidate([]))
             own.append(wholes[0])
-        # The floats held the bound before the search.
-        right = [i for i, point in enumerate(own) if point.error <= bound] or [len(own) - 1]
+        right = [i for i, point in enumerate(own) if point.error <= bound]
+        if not right and self._borders:
+            raise self._borders_exceed(own[-1].error)
+        right = right or [len(own) - 1]  # floats held the bound before the search
         if saves_memory:
             chosen = min(right, key=lambda i: (own[i].bytes, own[i].seconds))
         else:
@@ -761,10 +840,45 @@ class _Search:
             # What saves nothing is no reason for an error.
             close = [i for i in close if own[i].bytes <= least_bytes]
             chosen = min(close, key=lambda i: (own[i].error, own[i].seconds))
-        mixed = dataclasses.replace(own[chosen], name="mixed")
-        ids = united(tried[chosen])
+        others = [
+            named_point(point, f"candidate {number}", candidate.ids)
+            for number, (point, candidate) in enumerate(
+                ((own[i], plans[i]) for i in range(len(texts)) if i != chosen), 1
+            )
+        ]
+        mixed = named_point(own[chosen], "mixed", plans[chosen].ids)
+        return self._plan(plans[chosen], mixed.error, (*wholes, *others, mixed))
+
+    def _tf32_differs(self) -> bool:
+        """Whether tf32 of the whole has other kernels than fp32; where fp16 holds, now measured."""
+        if self._whole_of_halves and not self._rounds:
+            rounded = self._trials.once("tf32", self._alone[:1])
+            self._rounds = rounded is not None and _rounds_factors(rounded.explanation)
+        return self._rounds
+
+    def _what_held(self) -> PrecisionPlan:
+        """After Ctrl-C: the best that was measured on the samples held back, or floats."""
+        self._complete, self._stopped = False, True
+        if self._subject.prefer == "memory":
+            known = [held for held in self._held if held.bytes < self._peak]
+            best = min(known, key=lambda held: held.bytes, default=None)
+        else:
+            known = [held for held in self._held if held.candidate.gain > 0]
+            best = max(known, key=lambda held: held.candidate.gain, default=None)
+        if best is not None:
+            return self._plan(best.candidate, best.error, ())
+        error = self._subject.combine(self._nothing.errors[len(self._seen) :])
+        if not error <= self._subject.max_error:
+            raise self._borders_exceed(error)
+        return self._plan(self._candidate([]), error, ())
+
+    def _plan(
+        self, chosen: Candidate, error: float, points: tuple[PrecisionPoint, ...]
+    ) -> PrecisionPlan:
+        ids = Ids(*map(set, chosen.ids))
         ids.int8.difference_update(self._weights_of(ids.integers))
-        metric = self._subject.metric
+        why = self._why
+        why.ended = "" if self._complete else "interrupted" if self._stopped else "budget"
         return PrecisionPlan(
             model=self._model,
             half=tuple(sorted(ids.half)),
@@ -773,41 +887,59 @@ class _Search:
             half_sums=tuple(sorted(ids.half_sums)),
             bfloat=tuple(sorted(ids.bfloat)),
             integers=tuple(sorted(ids.integers)),
-            scales=self._scales(ids.integers),
-            means=self._means_of(ids),
+            scales=chosen.scales,
+            means=chosen.means,
             tf32_pairs=tuple(sorted(ids.tf32_pairs)),
-            device=device,
-            max_error=bound,
-            metric=RELATIVE_L2 if metric is None else getattr(metric, "__name__", "metric"),
-            error=mixed.error,
+            device=self._device,
+            max_error=self._subject.max_error,
+            metric=self._subject.metric_name,
+            error=error,
             samples=len(self._seen),
             held_back=len(self._held_back),
-            points=(*wholes, mixed),
-            changes=tuple(precision_change(change, ids) for change in self._measured),
+            points=points,
+            changes=why.changes(self._measured, ids),
             complete=self._complete,
+            interrupted=self._stopped,
         )
 
-    def _holds_there(self, changes: Sequence[Change]) -> bool:
-        """Whether they hold the bound on the samples held back, and so probably on others."""
+    def _candidate(self, changes: Sequence[Change]) -> Candidate:
+        ids = united(changes)
+        scales, means_ = self._scales(ids.integers), self._means_of(ids)
+        gain = sum(change.gain for change in changes)
+        return Candidate(ids, scales, means_, self._text(changes), names_of(changes), gain)
+
+    def _holds_there(self, candidate: Candidate) -> bool:
+        """Whether it holds the bound on the samples held back, and so probably on others."""
         held = len(self._held_back)
-        measured = self._trial(changes, [*self._held_back, *self._seen])
+        measured = self._trials.once(candidate.text, [*self._held_back, *self._seen])
         if measured is None:
             return False
         bound = self._subject.max_error
-        worst = max(measured.errors[:held])
-        if names_of(changes) == names_of(self._whole_of_halves):
-            return worst <= bound  # all of fp16, which held it on all samples
-        return worst <= _HELD_MARGIN * bound and self._expected(measured.errors) <= bound
+        worst = self._subject.combine(measured.errors[:held])
+        if candidate.names and candidate.names == names_of(self._whole_of_halves):
+            holds = worst <= bound  # all of fp16, which held it on all samples
+        else:
+            holds = worst <= _HELD_MARGIN * bound and self._expected(measured.errors) <= bound
+        if holds:
+            self._keep_held(candidate, measured, [*measured.errors[held:], *measured.errors[:held]])
+        return holds
+
+    def _keep_held(
+        self, candidate: Candidate, measured: Whole | Measured, errors: Sequence[float]
+    ) -> None:
+        """Remember it for Ctrl-C; the errors are of the samples of the search, then the others."""
+        error = self._subject.combine(errors[len(self._seen) :])
+        self._held.append(Held(candidate, error, measured.explanation.peak_bytes))
 
     def _expected(self, errors: Sequence[float]) -> float:
         """A bound that few other samples exceed, of the error of each sample.
 
         Errors of samples are seldom alike: in small networks the largest of ten is twice the mean.
         Where those of fp32 or fp16 differ more, the model is sensitive to some inputs, and that
-        counts. A metric of the user may be of any kind, such as 0 or 1: the largest then.
+        counts. A metric may be of any kind, such as 0 or 1: its value for all samples then.
         """
         if self._subject.metric is not None or not np.isfinite(errors).all():
-            return max(errors)
+            return self._subject.combine(errors)
         spread = max(self._spread, spread_of(errors))
         return float(np.mean(errors)) * (1 + _DEVIATIONS * spread)
 
@@ -861,6 +993,10 @@ class _Search:
             self._complete = False
         except KeyboardInterrupt:
             self._complete, self._stopped = False, True
+
+
+def _rounds_factors(explanation: Explanation) -> bool:
+    return any(node.precision == "tf32" for node in explanation.nodes)
 
 
 def _roots(explanation: Explanation) -> dict[int, int]:

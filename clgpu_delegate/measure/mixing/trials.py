@@ -17,7 +17,7 @@ from clgpu_delegate.delegate import Delegate
 from clgpu_delegate.errors import ClgpuError, InputError
 from clgpu_delegate.measure.turns import device_times
 from clgpu_delegate.options import Options
-from clgpu_delegate.precision import PrecisionPoint
+from clgpu_delegate.precision import RELATIVE_L2, TOP_1, PrecisionPlan, PrecisionPoint
 from clgpu_delegate.report.explanation import Explanation
 from clgpu_delegate.runtimes import Runtime
 from clgpu_delegate.tflite import inference
@@ -50,6 +50,28 @@ class Subject:
 
     prefer: str
     """``"time"`` or ``"memory"``: what the plan is to save."""
+
+    observers: tuple[str, ...] = ("minmax", "percentile")
+    """Of the ranges that int8 stands for, tried in this order."""
+
+    start: PrecisionPlan | None = None
+    """A plan that the search begins with."""
+
+    kept: Callable[[str], PrecisionPlan | None] = lambda _model: None
+    """The plan that the cache has for the model of this digest; the search begins with it, too."""
+
+    @property
+    def metric_name(self) -> str:
+        """As plans tell it."""
+        if self.metric is None:
+            return RELATIVE_L2
+        return TOP_1 if self.metric is top_1 else getattr(self.metric, "__name__", "metric")
+
+    def combine(self, errors: Sequence[float]) -> float:
+        """The error of several samples: the largest; of ``top-1``, the share."""
+        if not len(errors):
+            return 0.0
+        return float(np.mean(errors)) if self.metric is top_1 else max(errors)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -122,7 +144,7 @@ class Trials:
         runtime = self._subject.runtime
         with inference.as_our_error(f"{runtime} with the delegate cannot load the model"):
             interpreter.allocate_tensors()
-        explanation = delegate.explain()
+        explanation = delegate._bare_explanation()
         if not explanation.claimed:
             raise ClgpuError("nothing to tune: the delegate claims no node of the model")
         assert explanation.mixed is not None
@@ -196,7 +218,11 @@ class Trials:
                 for number in numbers
             ]
         yield Measured(
-            max(errors, default=0.0), tuple(errors), delegate.explain(), delegate, interpreter
+            self._subject.combine(errors),
+            tuple(errors),
+            delegate._bare_explanation(),
+            delegate,
+            interpreter,
         )
 
     def _open(self, **options: Any) -> tuple[Delegate, Any]:
@@ -210,6 +236,8 @@ class Trials:
         metric = self._subject.metric
         if metric is None:
             return relative_l2(outputs, reference)
+        if metric is top_1:
+            return top_1(outputs, reference)
         if not all(np.isfinite(o).all() for o in outputs if kind_of(o.dtype) == "f"):
             return math.inf  # numbers beyond the range of half
         try:
@@ -268,3 +296,34 @@ def relative_l2(outputs: Sequence[Array], reference: Sequence[Array]) -> float:
         norm = float(np.linalg.norm(got[known].astype(np.float64) - exact))
         errors.append(norm / max(float(np.linalg.norm(exact)), 1e-30))
     return max(errors, default=0.0)
+
+
+def top_1(outputs: Sequence[Array], reference: Sequence[Array]) -> float:
+    """The share of rows whose largest element is another one than in the reference.
+
+    A row is what lies along the last axis: of an output of 8x1000, there are 8. Of equal elements
+    the first is the largest; a row with NaN differs. Of several outputs, the largest share counts;
+    those whose last axis has one element have none.
+
+    Raises
+    ------
+    InputError
+        If no output has a last axis of 2 elements or more.
+    """
+    shares = []
+    for got, want in zip(outputs, reference):
+        if want.ndim < 1 or want.shape[-1] < 2:
+            continue
+        if got.shape != want.shape:
+            return 1.0
+        differs = np.argmax(got, axis=-1) != np.argmax(want, axis=-1)
+        if kind_of(want.dtype) == "f":
+            differs |= np.isnan(got).any(axis=-1)
+        shares.append(float(np.mean(differs)) if differs.size else 0.0)
+    if not shares:
+        shapes = ", ".join(str(tuple(want.shape)) for want in reference)
+        raise InputError(
+            f"metric is 'top-1', but the outputs are of shape {shapes}; it needs one whose last "
+            "axis has 2 elements or more: give another metric"
+        )
+    return max(shares)

@@ -98,7 +98,7 @@ void find_mixed(const TfLiteContext& context, const State& state, const Model& m
     }
     return;
   }
-  const auto kept = state.target.store->get(store::kPrecision, key_of(state, mixed.model));
+  const auto kept = kept_mixed(state, mixed.model);
   const auto plan = kept ? passes::read_precision_plan(*kept) : std::nullopt;
   if (!plan || plan->model != mixed.model) return;
   mixed.plan = std::make_shared<const passes::PrecisionPlan>(*plan);
@@ -110,6 +110,10 @@ bool keep_mixed(const State& state, const std::string& plan, const std::string& 
   if (!read) throw OptionError("'" + plan + "' is no plan of precisions");
   state.target.store->put(store::kPrecision, key_of(state, read->model), plan, label);
   return state.target.store->is_on() && !state.target.store->is_for_programs();
+}
+
+std::optional<std::string> kept_mixed(const State& state, const std::string& model) {
+  return state.target.store->get(store::kPrecision, key_of(state, model));
 }
 
 void tell_mixed(const State& state, const Session& session, Report& report) {

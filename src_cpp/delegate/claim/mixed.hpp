@@ -1,6 +1,9 @@
 // The plan of precision="mixed" for a graph.
 #pragma once
 
+#include <optional>
+#include <string>
+
 #include "abi/tflite_abi.hpp"
 #include "delegate/building/session.hpp"
 #include "delegate/building/state.hpp"
@@ -17,6 +20,10 @@ void find_mixed(const TfLiteContext& context, const State& state, const Model& m
 /// Stores a plan in the cache, for this device and the model that the plan names; `label` is for
 /// people. Throws OptionError if the text has another form. Returns whether there is a cache.
 bool keep_mixed(const State& state, const std::string& plan, const std::string& label);
+
+/// The text of the plan that the cache has for this device and the model of this digest, if it has
+/// one.
+std::optional<std::string> kept_mixed(const State& state, const std::string& model);
 
 /// Puts it, with a note if there is no plan, into the model's report.
 void tell_mixed(const State& state, const Session& session, Report& report);

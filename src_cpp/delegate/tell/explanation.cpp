@@ -99,16 +99,17 @@ void write(Writer& to, const PartitionReport::Border& border) {
   });
 }
 
-// `node` and `into` are null if there is no such node.
+// `node`, `into` and `tensor` are null if there is none.
 void write(Writer& to, const ir::Step& step) {
-  const auto index = [](int node) {
-    return node < 0 ? std::optional<int>() : std::optional<int>(node);
+  const auto index = [](int number) {
+    return number < 0 ? std::optional<int>() : std::optional<int>(number);
   };
   write_object(to, [&] {
     field(to, "pass", step.pass);
     field(to, "outcome", name_of(step.outcome));
     field(to, "node", index(step.node));
     field(to, "into", index(step.into));
+    field(to, "tensor", index(step.tensor));
     field(to, "detail", step.detail);
   });
 }
