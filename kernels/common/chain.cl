@@ -30,6 +30,18 @@ static inline uint chain_read(volatile __global uint *p) {
   asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(p) : "memory");
   return value;
 }
+// The work-group and its work-item, read again in each place, so that nothing computed of them is kept in registers
+// from one stage to the next: the compiler would do so for all stages of a loop.
+static inline int chain_group_now(void) {
+  int value;
+  asm volatile("mov.u32 %0, %%ctaid.x;" : "=r"(value));
+  return value;
+}
+static inline int chain_item_now(void) {
+  int value;
+  asm volatile("mov.u32 %0, %%tid.x;" : "=r"(value));
+  return value;
+}
 // Work-items of a part of the work-group meet at the barrier with this number, 1..15.
 #define CHAIN_BARRIER(number, items) \
   asm volatile("bar.sync %0, %1;" ::"r"(number), "r"(items) : "memory")

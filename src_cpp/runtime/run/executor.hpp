@@ -217,6 +217,8 @@ class Executor {
   double seconds_of(int runs, const std::function<void()>& enqueue);
   void take_chains(const ChainsTaken& taken);
   std::optional<ChainVerdict> measure_chains();
+  /// Tells why no launch is a stage.
+  void leave_chains_out(std::string reason);
   void leave_chains(ChainVerdict verdict);
   void clear_counters();
   /// Whether enqueueing by `other` takes less time than by `launches`, in turns, with the contents

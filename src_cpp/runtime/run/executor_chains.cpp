@@ -40,10 +40,14 @@ void Executor::take_chains(const ChainsTaken& taken) {
   taken_ = taken;
 }
 
+void Executor::leave_chains_out(std::string reason) {
+  take_chains({0, 0, 0, std::move(reason)});
+}
+
 void Executor::leave_chains(ChainVerdict verdict) {
   const bool waited = verdict == ChainVerdict::kWaited;
   chains_.reset();
-  take_chains({0, 0, 0, waited ? kWaitedReason : kSlowerReason});
+  leave_chains_out(waited ? kWaitedReason : kSlowerReason);
   store_verdict(chains_key_, kLabel, name_of(verdict), true);
   if (waited) clear_counters();
 }
@@ -122,21 +126,23 @@ void Executor::make_bundles(bool may_run) {
 
 // A failure leaves the executor with its launches.
 void Executor::make_chains(const Chaining& chaining, bool may_run) {
-  if (mover_ != nullptr) return take_chains({0, 0, 0, "tensors move between device and host"});
-  if (!runners_.empty()) return take_chains({0, 0, 0, "the host decides what a node runs"});
+  if (chaining.limits.groups == 0)
+    return leave_chains_out("work-groups that wait for each other do not all run in a probe");
+  if (mover_ != nullptr) return leave_chains_out("tensors move between device and host");
+  if (!runners_.empty()) return leave_chains_out("the host decides what a node runs");
   auto chains =
       std::make_unique<Chains>(*context_, *addresses_, plan_, local_bytes(), chaining.limits);
-  if (chains->empty()) return take_chains({0, 0, 0, "no two launches in a row can be its stages"});
+  if (chains->empty()) return leave_chains_out("no two launches in a row can be its stages");
   chains_key_ = chains->key();
   const std::string stored = store_->get(store::kTuning, chains_key_).value_or("");
-  if (stored == name_of(ChainVerdict::kWaited)) return take_chains({0, 0, 0, kWaitedReason});
+  if (stored == name_of(ChainVerdict::kWaited)) return leave_chains_out(kWaitedReason);
   if (chaining.measured && stored == name_of(ChainVerdict::kSlower))
-    return take_chains({0, 0, 0, kSlowerReason});
+    return leave_chains_out(kSlowerReason);
   const bool measures = chaining.measured && stored != name_of(ChainVerdict::kFaster);
   if (measures && !may_run)
-    return take_chains({0, 0, 0, "nothing is measured with the option 'warm_up' off"});
+    return leave_chains_out("nothing is measured with the option 'warm_up' off");
   if (!chaining.compiles && stored.empty())
-    return take_chains({0, 0, 0, "compiling takes seconds, and its plan often changes"});
+    return leave_chains_out("compiling takes seconds, and its plan often changes");
   bool launched = false;
   try {
     chains->build(*store_, programs_);
@@ -156,7 +162,7 @@ void Executor::make_chains(const Chaining& chaining, bool may_run) {
         const std::optional<ChainVerdict> verdict = measure_chains();
         if (!verdict) {
           chains_.reset();
-          return take_chains({0, 0, 0, "an inference takes so long that launches cost nothing"});
+          return leave_chains_out("an inference takes so long that launches cost nothing");
         }
         if (*verdict == ChainVerdict::kSlower) return leave_chains(*verdict);
         store_verdict(chains_key_, kLabel, name_of(*verdict), false);
@@ -167,7 +173,7 @@ void Executor::make_chains(const Chaining& chaining, bool may_run) {
   } catch (const Error& error) {
     finish_all();
     chains_.reset();
-    take_chains({0, 0, 0, error.what()});
+    leave_chains_out(error.what());
     if (launched) clear_counters();
     return;
   }
