@@ -204,6 +204,13 @@ void choose_storage(ir::Graph& graph, Precision precision, bool half_io, bool ha
 /// read it. Runs after choose_storage.
 void bring_together(ir::Graph& graph);
 
+/// Orders nodes by how many others must run before them: those of branches come side by side, so
+/// that work-groups of a chain wait for each other once for all of them. Only with `chains`, on
+/// NVIDIA's GPUs, and where results are small, as those of all branches take memory at once; not
+/// where carried tensors, predicates or graphs of nodes tie nodes to their places. Runs after
+/// choose_storage.
+void order_levels(ir::Graph& graph, bool chains, const DeviceInfo& device);
+
 /// Sets Node::half_sums of a plan's nodes, and with `all` of every node, if it has kernels with
 /// half sums, and all factors of its products are stored as half or, where Graph::allows_half is
 /// set or they are constants within the range of half, may be read as half. Runs after
@@ -230,6 +237,7 @@ struct PipelineOptions {
   bool gates = true;     ///< of fuse_squeeze_excite
   bool blocks = true;    ///< of fuse_separable: its `halves`
   bool borders = true;   ///< of fuse_borders
+  bool chains = false;   ///< of order_levels
   DynamicRange dynamic_range = DynamicRange::kDequantize;
   Experts experts = Experts::kSparse;
   /// False: branches of IF stay graphs of their own, so that only what runs needs device memory.

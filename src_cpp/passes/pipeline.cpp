@@ -93,6 +93,7 @@ const std::vector<Pass>& pipeline() {
          choose_sums(graph, all, mixed ? o.plan.get() : nullptr);
        }},
       {"fuse_borders", [](G& graph, const O& o, const D&) { fuse_borders(graph, o.borders); }},
+      {"order_levels", [](G& graph, const O& o, const D& d) { order_levels(graph, o.chains, d); }},
   };
   return passes;
 }

@@ -219,6 +219,9 @@ struct PlanOptions {
   // The measures that plan::fit takes to stay within them.
   bool swap = false;            ///< intermediate tensors may move to the host between uses
   bool stream_weights = false;  ///< weights may be uploaded during an inference
+  /// Steps that do not read each other's results may run at the same time, as stages of a chain:
+  /// what they use lies apart if it is small.
+  bool side_by_side = false;
   /// Rows of a band, for nodes that run band by band; 0: none do, or with `reuse`: chosen.
   int row_band = 0;
 };

@@ -89,6 +89,7 @@ const Choices<Set>& settings() {
       {"gates", sets(&passes::PipelineOptions::gates)},
       {"blocks", sets(&passes::PipelineOptions::blocks)},
       {"borders", sets(&passes::PipelineOptions::borders)},
+      {"chains", sets(&passes::PipelineOptions::chains)},
       {"dynamic_range",
        [](Settings& s, const py::object& value) {
          s.options.dynamic_range = chosen<DynamicRange>(

@@ -2376,6 +2376,124 @@ def test_a_tensor_before_quantize_with_other_readers_stays():
     assert_stays(CONVERTED + before, "fuse_borders", f'fuse_borders declined node=1 "{reason}"')
 
 
+# order_levels
+
+BRANCHES = """
+%0: float32[1, 8, 8, 4]
+inputs %0
+%1: float32[1, 8, 8, 4] = unary(%0) {op=sin} op=SIN node=0
+%2: float32[1, 8, 8, 4] = unary(%1) {op=cos} op=COS node=1
+%3: float32[1, 8, 8, 4] = unary(%2) {op=exp} op=EXP node=2
+%4: float32[1, 8, 8, 4] = unary(%0) {op=abs} op=ABS node=3
+%5: float32[1, 8, 8, 4] = unary(%4) {op=neg} op=NEG node=4
+%6: float32[1, 8, 8, 4] = add(%3, %5) op=ADD node=5
+outputs %6
+"""
+NVIDIA_CHAINS = {"chains": True, "gpu": "nvidia"}
+
+
+def test_nodes_of_branches_come_side_by_side():
+    expected = """
+    %0: float32[1, 8, 8, 4]
+    inputs %0
+    %1: float32[1, 8, 8, 4] = unary(%0) {op=sin} op=SIN node=0
+    %4: float32[1, 8, 8, 4] = unary(%0) {op=abs} op=ABS node=3
+    %2: float32[1, 8, 8, 4] = unary(%1) {op=cos} op=COS node=1
+    %5: float32[1, 8, 8, 4] = unary(%4) {op=neg} op=NEG node=4
+    %3: float32[1, 8, 8, 4] = unary(%2) {op=exp} op=EXP node=2
+    %6: float32[1, 8, 8, 4] = add(%3, %5) op=ADD node=5
+    outputs %6
+    step order_levels applied node=3 "it runs beside node 0"
+    step order_levels applied node=4 "it runs beside node 1"
+    """
+    assert_becomes(BRANCHES, "order_levels", expected, **NVIDIA_CHAINS)
+
+
+def test_views_are_no_level_and_stand_before_their_readers():
+    before = """
+    %0: float32[1, 8]
+    %1: int32[3] = const [1, 2, 4]
+    inputs %0
+    %2: float32[1, 8] = unary(%0) {op=sin} op=SIN node=0
+    %3: float32[1, 2, 4] = reshape(%2, %1) {values=[1, 2, 4]} op=RESHAPE node=1
+    %4: float32[1, 2, 4] = unary(%3) {op=cos} op=COS node=2
+    %5: float32[1, 2, 4] = unary(%4) {op=exp} op=EXP node=3
+    %6: float32[1, 2, 4] = reshape(%0, %1) {values=[1, 2, 4]} op=RESHAPE node=4
+    %7: float32[1, 2, 4] = unary(%6) {op=abs} op=ABS node=5
+    %8: float32[1, 2, 4] = unary(%7) {op=neg} op=NEG node=6
+    outputs %5, %8
+    """
+    expected = """
+    %0: float32[1, 8]
+    %1: int32[3] = const [1, 2, 4]
+    inputs %0
+    %2: float32[1, 8] = unary(%0) {op=sin} op=SIN node=0
+    %6: float32[1, 2, 4] = reshape(%0, %1) {values=[1, 2, 4]} op=RESHAPE node=4
+    %7: float32[1, 2, 4] = unary(%6) {op=abs} op=ABS node=5
+    %3: float32[1, 2, 4] = reshape(%2, %1) {values=[1, 2, 4]} op=RESHAPE node=1
+    %4: float32[1, 2, 4] = unary(%3) {op=cos} op=COS node=2
+    %8: float32[1, 2, 4] = unary(%7) {op=neg} op=NEG node=6
+    %5: float32[1, 2, 4] = unary(%4) {op=exp} op=EXP node=3
+    outputs %5, %8
+    step order_levels applied node=5 "it runs beside node 0"
+    step order_levels applied node=6 "it runs beside node 2"
+    """
+    assert_becomes(before, "order_levels", expected, **NVIDIA_CHAINS)
+
+
+def test_concatenation_stays_behind_the_writers_of_its_parts():
+    before = """
+    %0: float32[1, 4]
+    inputs %0
+    %1: float32[1, 4] = unary(%0) {op=sin} op=SIN node=0
+    %2: float32[1, 4] = unary(%1) {op=cos} op=COS node=1
+    %3: float32[1, 4] = unary(%0) {op=abs} op=ABS node=2
+    %4: float32[1, 8] = concatenation(%2, %3) {axis=1} op=CONCATENATION node=3
+    outputs %4
+    """
+    got = after(before, "order_levels", "remove_concatenations", **NVIDIA_CHAINS)
+    nodes = re.findall(r"node=(\d)\n", got)
+    assert nodes[:4] == ["0", "2", "1", "3"]
+    assert got.count(" part(") == 2
+
+
+@pytest.mark.parametrize("settings", [{}, {"chains": True}, {"gpu": "nvidia"}])
+def test_order_stays_without_chains_of_nvidia(settings):
+    assert_stays(BRANCHES, "order_levels", **settings)
+
+
+def test_order_stays_where_a_result_is_large():
+    """All results of a level take memory at once."""
+    large = BRANCHES.replace("[1, 8, 8, 4]", "[1, 1024, 512, 4]")
+    assert "order_levels applied" in after(large, "order_levels", **NVIDIA_CHAINS)
+    assert_stays(large.replace("512, 4]", "513, 4]"), "order_levels", **NVIDIA_CHAINS)
+
+
+def test_order_stays_where_a_tensor_is_carried():
+    """Who reads its old value stands before the node that may change it in place."""
+    before = """
+    %0: float32[1, 4] "a" carried=0
+    %1: float32[1, 1]
+    %2: int32[2] = const [0, 1]
+    inputs %0, %1
+    %3: float32[1, 4] = unary(%0) {op=sin} op=SIN node=0
+    %4: float32[1, 4] = unary(%3) {op=cos} op=COS node=1
+    %5: float32[1, 4] carried=0 = dynamic_update_slice(%0, %1, %2) op=DYNAMIC_UPDATE_SLICE node=2
+    outputs %4, %5
+    """
+    assert_stays(before, "order_levels", **NVIDIA_CHAINS)
+    assert "order_levels applied" in after(
+        before.replace(" carried=0", ""), "order_levels", **NVIDIA_CHAINS
+    )
+
+
+def test_order_stays_where_a_node_has_a_predicate():
+    before = BRANCHES.replace("inputs %0\n", "%9: bool[1]\ninputs %0, %9\n")
+    assert "order_levels applied" in after(before, "order_levels", **NVIDIA_CHAINS)
+    before = before.replace("op=NEG node=4", "op=NEG node=4 only_if(%9)")
+    assert_stays(before, "order_levels", **NVIDIA_CHAINS)
+
+
 def test_each_pass_has_its_cases_here():
     cases = Path(__file__).read_text(encoding="utf-8")
     for name in _core.ir_passes():

@@ -80,6 +80,13 @@ def test_attention_that_waits_for_its_whole_work_group_is_no_stage_of_a_chain(tm
     assert told == [["tensor_rows", 1, 0], ["tensor_rows", 2, 0]]
 
 
+def with_products(device: Profile) -> Profile:
+    """A device that has all kernels for tensor cores."""
+    kernels = {(name, "*"): KernelFacts(1024, 16 << 10) for name in PRODUCT_KERNELS}
+    return dataclasses.replace(device, kernels={**device.kernels, **kernels})
+
+
+PRODUCT_KERNELS = ("tensor_gemm", "tensor_gemm_registers")
 EARLY = """
 _core.pretend_chain_groups(8)
 told = []
@@ -102,12 +109,46 @@ print(json.dumps(told))
 def test_stages_read_early_what_no_launch_of_an_inference_writes(tmp_path):
     """The second product waits for the first. Weights of the caller are packed each time."""
     device = snapshots.find("nvidia_h200")
-    kernels = {("tensor_gemm", "*"): KernelFacts(1024, 16 << 10)}
-    device = dataclasses.replace(device, kernels={**device.kernels, **kernels})
+    device = with_products(device)
     constant, given = answer(tmp_path, EARLY, device)
     assert constant == [2, 1]
     assert given[0] > 2
     assert given[1] == 0
+
+
+BRANCHES = """
+_core.pretend_chain_groups(8)
+told = []
+for options in ({}, {"memory_budget": 1 << 30}):
+    m = ModelMaker()
+    shape = (1, 12, 12, 64)
+    x = m.input("x", shape)
+    rng = np.random.default_rng(4)
+    for length in (1, 2, 4, 4):
+        y = x
+        for i in range(length):
+            size = 3 if i % 2 else 1
+            weights = m.constant(rng.standard_normal((64, size, size, 64)).astype(np.float32))
+            y = m.op("CONV_2D", [y, weights], shape, padding="SAME", stride_h=1, stride_w=1)
+        m.output(y)
+    delegate, _ = load(m.build(), chain="on", engines={"conv2d": "tensor_gemm"}, **options)
+    explanation = delegate.explain()
+    (chains,) = delegate.stats()["chains"]
+    moved = [step.node for step in explanation.steps if step.pass_name == "order_levels"]
+    told.append([chains["launches"], chains["early"], moved])
+print(json.dumps(told))
+"""
+
+
+def test_branches_side_by_side_wait_once_for_each_level(tmp_path):
+    """All stages that wait have weights that they read before. With a budget nodes keep the order
+    of the file, and tensors share memory as soon as they can."""
+    device = with_products(snapshots.find("nvidia_h200"))
+    levels, file = answer(tmp_path, BRANCHES, device)
+    assert levels == [11, 3, [3, 7, 8, 9]]
+    assert file[0] == 11
+    assert file[1] > 6
+    assert file[2] == []
 
 
 PRODUCTS = """
@@ -128,7 +169,7 @@ def test_some_products_for_tensor_cores_do_without_wgmma(tmp_path):
     device = dataclasses.replace(device, probe={**device.probe, "wgmma": True})
     for names in answer(tmp_path, PRODUCTS, device):
         tiles = [name for name in names if name.startswith("tensor_gemm_")]
-        assert len(tiles) <= 6
+        assert len(tiles) <= 7
         assert sum("wgmma" not in name for name in tiles) >= 2
         assert any("wgmma" in name for name in tiles)
 

@@ -26,6 +26,8 @@ plan::PlanOptions Builder::plan_options(std::int64_t budget, Level level) const 
   const Options& options = target_.options;
   plan::PlanOptions plan_options = options.plan;
   plan_options.memory_budget = budget;
+  plan_options.side_by_side = options.chain != Chain::kOff && budget == 0 &&
+                              target_.device().is(GpuFamily::kNvidia);
   plan_options.exact_sums = level >= Level::kExactSums;
   if (options.verify != kVerifyOff) {
     plan_options.distrusted = [this](const std::string& family, const kernel::Candidate& c) {
@@ -114,8 +116,8 @@ std::optional<runtime::Chaining> Builder::chaining(bool lasts) const {
       chain == Chain::kOn || (chain == Chain::kAuto && target_.device().is(GpuFamily::kNvidia));
   if (!wanted) return std::nullopt;
   plan::ChainLimits limits = runtime::chain_limits(*target_.context, *target_.store);
-  if (limits.groups == 0) return std::nullopt;
-  if (chain == Chain::kOn) limits.waves = SIZE_MAX / limits.items / limits.groups;
+  if (chain == Chain::kOn && limits.groups > 0)
+    limits.waves = SIZE_MAX / limits.items / limits.groups;
   return runtime::Chaining{limits, chain == Chain::kAuto, lasts};
 }
 

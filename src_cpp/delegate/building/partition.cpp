@@ -151,6 +151,9 @@ ir::Graph Partition::pass(ir::Graph graph, Level level) const {
   wanted.borders = options.plan.memory_budget == 0 && !options.plan.reuse &&
                    !names_a_part(options.plan.engines, ops::kFusedQuantizeFamily) &&
                    !names_a_part(options.plan.engines, ops::kFusedDequantizeFamily);
+  // Chains take no tensors that move, and bands are the nodes' own order.
+  wanted.chains = options.chain != Chain::kOff && options.plan.memory_budget == 0 &&
+                  options.plan.row_band == 0 && !options.plan.reuse;
   wanted.dynamic_range = options.dynamic_range;
   wanted.experts = options.experts;
   wanted.inlines_branches = options.plan.memory_budget == 0;

@@ -427,6 +427,42 @@ class Planner {
     }
   }
 
+  struct Range {
+    int first, last;  // steps
+  };
+
+  // Of each step: those around it that do not read each other's results, as one range; what they
+  // use counts as used by all of them. The step alone where it uses something large.
+  std::vector<Range> steps_beside() const {
+    constexpr std::int64_t kMostBytes = 8 << 20;
+    const int end = static_cast<int>(plan_.run.size());
+    std::vector<Range> beside;
+    for (int step = 0; step < end; ++step) beside.push_back({step, step});
+    if (!options_.side_by_side || !plan_.moves.empty()) return beside;
+    std::set<int> written;
+    int first = 0;
+    const auto close = [&](int step) {
+      for (int i = first; i < step; ++i) beside[uz(i)] = {first, step - 1};
+      first = step;
+      written.clear();
+    };
+    for (int step = 0; step < end; ++step) {
+      bool waits = false, is_large = false;
+      for_operands(plan_.run[uz(step)], [&](int buffer, const Operand& operand) {
+        waits = waits || (operand.reads && written.count(buffer) > 0);
+        is_large =
+            is_large || (!static_[uz(buffer)] && plan_.buffers[uz(buffer)].bytes > kMostBytes);
+      });
+      if (waits || is_large) close(step);
+      for_operands(plan_.run[uz(step)], [&](int buffer, const Operand& operand) {
+        if (operand.writes) written.insert(buffer);
+      });
+      if (is_large) close(step + 1);
+    }
+    close(end);
+    return beside;
+  }
+
   void place_arena() {
     plan_.naive_bytes = overwritten_bytes_;
     const int end = static_cast<int>(plan_.run.size());
@@ -436,8 +472,12 @@ class Planner {
       block.first = std::min(block.first, step);
       block.last = std::max(block.last, step);
     };
+    const std::vector<Range> beside = steps_beside();
     for (int step = 0; step < end; ++step) {
-      for (const int buffer : plan_.run[uz(step)].buffers) touch(buffer, step);
+      for (const int buffer : plan_.run[uz(step)].buffers) {
+        touch(buffer, beside[uz(step)].first);
+        touch(buffer, beside[uz(step)].last);
+      }
     }
     for_moves(plan_, touch);
     for (const Transfer& t : plan_.uploads) touch(t.buffer, -1);
