@@ -10,6 +10,7 @@
 //           DST_T       as in pack_nvidia.cl  element type of dst: float
 // Numerics  floats are written as they are: the products divide them
 #define EXACT 1
+#define NEIGHBOURS 0
 #include "tensor_gemm/pack_order.cl"
 
 __kernel void tensor_gemm_pack_exact(__global const SRC_T *src, __global DST_T *dst, int elements,

@@ -12,6 +12,9 @@
 // Macros    TN          16..128        channels of a panel
 //           TK          multiple of K  depth of a step
 //           BLOCKS      2|4            blocks of 8 columns whose channels interleave
+//           NEIGHBOURS  0|1            0: a register's second half of the depth K begins at K / 2; 1: of each
+//                                      two parts of K, a lane's registers are neighbours, 16 bytes of the
+//                                      depth: what it reads of the left operand at once
 //           TRANSPOSED  0|1            1: the depth is the slower axis of src
 //           SRC_T       float|half|weight8  element type of src, or char
 //           DST_T       float|half     element type of dst, or char if SRC_T is char

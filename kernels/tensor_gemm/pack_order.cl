@@ -7,6 +7,7 @@
 // Macros    TN          16..128        channels of a panel
 //           TK          multiple of K  depth of a step
 //           BLOCKS      2|4            blocks of 8 columns whose channels interleave
+//           NEIGHBOURS  0|1            see there
 #include "tensor_gemm/piece.cl"
 
 #define K (32 / BYTES)
@@ -23,9 +24,14 @@ void pack_one(int i, __global const SRC_T *src, __global DST_T *dst, int depth, 
   ARITH(SRC_T) x[EACH];
 #pragma unroll
   for (int j = 0; j < EACH; ++j) {
-    const int reg = j / (EACH / 4);  // registers 0 and 1 of two blocks
-    // The elements of a register are neighbours; its second half begins at K / 2.
-    const int k = step * TK + part * K + reg % 2 * (K / 2) + q * (EACH / 4) + j % (EACH / 4);
+    // Registers 0 and 1 of two blocks; the elements of a register are neighbours.
+    const int reg = j / (EACH / 4);
+#if NEIGHBOURS
+    const int at = part / 2 * (2 * K) + q * EACH + part % 2 * (EACH / 2) + reg % 2 * (EACH / 4);
+#else
+    const int at = part * K + reg % 2 * (K / 2) + q * (EACH / 4);
+#endif
+    const int k = step * TK + at + j % (EACH / 4);
     const int block = pair * 2 + reg / 2;
     const int channel = panel * TN + block / BLOCKS * (8 * BLOCKS) + g / 2 * (2 * BLOCKS) +
                         block % BLOCKS * 2 + g % 2;

@@ -43,6 +43,7 @@
 #include "common/mma.cl"
 #include "common/swizzle.cl"
 #include "common/types.cl"
+#include "tensor_gemm/quotient.cl"
 #define WGMMA (MMA_TYPE == 3 || MMA_TYPE == 4)
 #define PAIRS (MMA_TYPE >= 5)
 #define WGMMA_N (TN / WARPS_N)
@@ -192,10 +193,6 @@ uint rest_of(uint bits, uint high) {
   ((uint4)(rest_of(v.s0, high.s0), rest_of(v.s1, high.s1), rest_of(v.s2, high.s2), \
            rest_of(v.s3, high.s3)))
 #endif
-
-// n / divisor for 0 <= n < 2^31; mul is 0 where the divisor is 1.
-#define QUOTIENT(n, mul, shift) \
-  ((mul) == 0 ? (n) : (int)(mul_hi((uint)(n), (uint)(mul)) >> (shift)))
 
 #if !QUANTIZED
 // Four aligned elements.
@@ -498,7 +495,7 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void tensor_gemm(
 #if QUANTIZED
       b[j] = CHANNEL4_AT(left_over > 4 * j ? o + 4 * j : 0);
 #elif WIDE
-      if (left_over > 0) b[j] = WIDE_CHANNEL4_AT(o + 4 * j);
+      b[j] = WIDE_CHANNEL4_AT(left_over > 0 ? o + 4 * j : 0);
 #else
       if (left_over > 4 * j + 3) {
         b[j] = CHANNEL4_AT(o + 4 * j);

@@ -11,73 +11,110 @@
 namespace clgpu::ops {
 namespace {
 
+enum class Way {
+  kWarps,      ///< a warp multiplies, operands are in local memory: tensor_gemm_nvidia.cl
+  kFour,       ///< four warps multiply together, likewise: with kernels/common/wgmma.cl
+  kRegisters,  ///< a warp multiplies, operands go to registers: registers_nvidia.cl
+};
+
 /// Macros of the kernel, see its head; and by which measured factor it is slower than others of its
 /// size. Tiles of products by four warps take more local memory than the driver reports; the probe
 /// of DeviceInfo::wgmma has found that it is there.
 struct Tile {
   const char* name;
-  int tm, tn, warps_m, warps_n, warps_k, step_bytes, stages;
+  int tm, tn, warps_m, warps_n, warps_k, step_bytes;
+  int stages;  ///< steps that are read ahead, with kRegisters those of a warp
   double slowness;
-  bool wgmma = false;  ///< products by four warps, kernels/common/wgmma.cl
+  Way way = Way::kWarps;
   int items() const { return warps_m * warps_n * warps_k * 32; }
-  int local_bytes() const { return (tm + tn) * step_bytes * stages; }
+  int local_bytes() const {
+    if (way == Way::kRegisters) return warps_k * tm * tn * static_cast<int>(sizeof(float));
+    return (tm + tn) * step_bytes * stages;
+  }
 };
 
 constexpr Tile kTiles[] = {
     {"128x128", 128, 128, 2, 4, 1, 64, 3, 1.08},
     {"128x64", 128, 64, 4, 1, 1, 64, 4, 0.82},
     {"64x128", 64, 128, 2, 2, 1, 64, 4, 0.81},
-    {"64x64", 64, 64, 2, 2, 1, 128, 3, 0.76},
+    {"64x64", 64, 64, 2, 2, 1, 128, 3, 0.88},
     {"64x64_flat", 64, 64, 2, 2, 1, 64, 4, 0.93},
-    {"64x32_deep", 64, 32, 2, 1, 2, 128, 4, 0.9},
+    {"64x32_deep", 64, 32, 2, 1, 2, 128, 4, 0.82},
     {"64x32_flat", 64, 32, 4, 1, 1, 64, 4, 1.01},
     {"32x64", 32, 64, 2, 2, 1, 128, 4, 0.88},
     {"32x64_flat", 32, 64, 2, 2, 1, 64, 4, 1.01},
     {"32x32", 32, 32, 2, 2, 1, 128, 4, 0.98},
     {"32x32_deep", 32, 32, 2, 1, 2, 128, 6, 0.99},
-    {"128x256_wgmma", 128, 256, 8, 1, 1, 128, 4, 0.35, true},
-    {"128x128_wgmma", 128, 128, 8, 1, 1, 128, 3, 0.62, true},
-    {"128x64_wgmma", 128, 64, 8, 1, 1, 128, 3, 1.01, true},
-    {"64x128_wgmma", 64, 128, 4, 1, 1, 128, 3, 0.83, true},
-    {"64x128_wgmma_flat", 64, 128, 4, 1, 1, 64, 4, 1.08, true},
-    {"64x64_wgmma", 64, 64, 4, 1, 1, 128, 4, 1.01, true},
-    {"64x32_wgmma", 64, 32, 4, 1, 1, 128, 4, 1.24, true},
+    {"128x256_wgmma", 128, 256, 8, 1, 1, 128, 4, 0.35, Way::kFour},
+    {"128x128_wgmma", 128, 128, 8, 1, 1, 128, 3, 0.62, Way::kFour},
+    {"128x64_wgmma", 128, 64, 8, 1, 1, 128, 3, 1.01, Way::kFour},
+    {"64x128_wgmma", 64, 128, 4, 1, 1, 128, 3, 0.83, Way::kFour},
+    {"64x128_wgmma_flat", 64, 128, 4, 1, 1, 64, 4, 1.08, Way::kFour},
+    {"64x64_wgmma", 64, 64, 4, 1, 1, 128, 4, 1.01, Way::kFour},
+    {"64x32_wgmma", 64, 32, 4, 1, 1, 128, 4, 1.24, Way::kFour},
+    {"16x16_registers", 16, 16, 1, 1, 8, 64, 8, 1, Way::kRegisters},
+    {"16x32_registers", 16, 32, 1, 1, 8, 64, 5, 1, Way::kRegisters},
+    {"32x16_registers", 32, 16, 1, 1, 8, 64, 5, 1, Way::kRegisters},
+    {"32x32_registers", 32, 32, 1, 1, 8, 64, 4, 1, Way::kRegisters},
+    {"32x64_registers", 32, 64, 2, 1, 4, 64, 3, 1, Way::kRegisters},
+    {"64x32_registers", 64, 32, 2, 1, 4, 64, 4, 1, Way::kRegisters},
+    {"64x64_registers", 64, 64, 4, 1, 2, 64, 3, 1, Way::kRegisters},
 };
 constexpr int kSplits[] = {1, 2, 3, 4, 6, 8, 12, 16, 24};
 constexpr int kMostSplits = 24;
-constexpr std::size_t kMostCandidates = 6, kMostWithWgmma = 4;
+constexpr std::size_t kMostCandidates = 7, kMostWithWgmma = 4;
 constexpr std::int64_t kSmallResult = 256 << 10;  // bytes; see plan/bundles.cpp
 constexpr int kUnitBytes = 227 * 1024;            // local memory of a compute unit
 constexpr std::int64_t kStepsAlone = 16;
 constexpr std::int64_t kManyProducts = 1 << 27;  // multiply-adds of a launch of some 10 us
 constexpr std::int64_t kLongProducts = 1 << 29;
 
-/// Estimate of the microseconds of a launch with `groups` work-groups of `steps` steps, within
-/// about an eighth: a model of latency and throughput with coefficients fitted to launches on an
-/// H200, 10000 in general, and 1400 of products by four warps, with halves, in five networks. It
-/// ranks tiles; on another device the ranks are a guess.
-double microseconds(const Tile& tile, double groups, double steps, int splits, int compute_units) {
+/// Estimate of the microseconds of a launch with `groups` work-groups of `steps` steps, and
+/// `panels` different ones of weights; `chained`: of a stage of a chain, where a compute unit takes
+/// fewer work-groups at once; `adds`: with a residual. Right within about an eighth: a model of
+/// latency and throughput with coefficients fitted to launches on an H200, 10000 in general, and
+/// 1400 of products by four warps, with halves, in five networks. Tiles of registers, which take
+/// the time of reading, are fitted to 400 stages of chains beside the same stages with other tiles.
+/// It ranks tiles; on another device the ranks are a guess.
+double microseconds(const Tile& tile, double groups, double panels, double steps, int splits,
+                    int compute_units, bool chained, bool adds) {
   const double area = static_cast<double>(tile.tm) * tile.tn, rim = tile.tm + tile.tn;
   const double bytes = tile.step_bytes;
+  if (tile.way == Way::kRegisters) {
+    const double waves = std::ceil(groups / compute_units);
+    // Bytes that the warps of a work-group read, and those of all weights.
+    const double left = tile.warps_n * tile.tm * steps * bytes;
+    const double right = tile.warps_m * tile.tn * steps * bytes;
+    const double weights = panels * tile.tn * steps * bytes;
+    return 2.8 + waves * (0.5 + left / 7.6e4 + right / 1.06e5) + weights / 2.5e6;
+  }
   // Work-groups that fit a compute unit, by local memory, work-items and registers.
   const double by_registers =
-      65536 / (tile.wgmma ? tile.items() * 45 + area : tile.items() * 40 + area * 1.5);
+      65536 / (tile.way == Way::kFour ? tile.items() * 45 + area : tile.items() * 40 + area * 1.5);
   const double resident = std::max(1.0, std::min({1.0 * kUnitBytes / (tile.local_bytes() + 1024),
                                                   2048.0 / tile.items(), by_registers}));
   const double share = groups / compute_units;
+  const double at_once = chained
+                             ? std::max(1.0, std::min(std::floor(256.0 / tile.items()),
+                                                      std::floor(48.0 * 1024 / tile.local_bytes())))
+                             : resident;
   double latency = 0, throughput = 0, overlap = 0.15, sharing = 1.9;
-  if (tile.wgmma) {
+  if (tile.way == Way::kFour) {
     const double slow_bytes = tile.slowness * steps * bytes * 1e-6;
     latency =
         std::ceil(share / std::floor(resident)) * (1.1 + area * (1.14e-4 + slow_bytes * 0.263));
     throughput = std::ceil(share) * (1.9e-5 * area + slow_bytes * (0.0785 * area + 4.38 * rim));
+    // Few work-items wait for many elements of a residual.
+    if (adds) latency += std::ceil(share / std::floor(resident)) * 0.035 * area / tile.items();
     overlap = 0.71;
     sharing = 0.1 + 2.08e-6 * groups * area;
   } else {
-    latency = tile.slowness * std::ceil(share / resident) *
+    latency = tile.slowness * std::ceil(share / at_once) *
               (0.05 + steps * (0.042 * bytes / 64 + 0.51e-6 * area * bytes));
-    throughput =
-        tile.slowness * share * (1.43e-4 * area + steps * (0.36 * area + 9.9 * rim) * bytes * 1e-6);
+    // Some units have a work-group more than others.
+    const double longest = 0.8 * share + 0.2 * std::ceil(share);
+    throughput = tile.slowness * longest *
+                 (1.43e-4 * area + steps * (0.36 * area + 9.9 * rim) * bytes * 1e-6);
     sharing += 4.8e-5 * splits * area;
   }
   const double work = std::max(latency, throughput) + overlap * std::min(latency, throughput);
@@ -180,8 +217,8 @@ class Maker {
            results * p_.depth() >= kManyProducts;
   }
 
-  /// Whether it would be left out of a chain by such a launch, which is too short to make up for
-  /// that.
+  /// Whether it may be a stage of a chain: a launch, as that of a tile with products by four warps,
+  /// is too short to make up for leaving one.
   bool suits_chains(const DeviceInfo& device) const {
     const std::int64_t groups = ceil_div(p_.pixels(), 64) * ceil_div(p_.group_out, 64) * p_.groups;
     return groups <= 2 * std::int64_t{device.compute_units} &&
@@ -190,7 +227,11 @@ class Maker {
 
   /// Whether a tile suits the product at all.
   bool suits(const Tile& tile) const {
-    if (tile.wgmma && !suits_wgmma()) return false;
+    if (tile.way == Way::kFour && !suits_wgmma()) return false;
+    if (tile.way == Way::kRegisters) {
+      // A lane reads 16 bytes of a pixel at once.
+      if (copy_bytes() != 16 || p_.reflect || operands(false) > Mma::kInt8) return false;
+    }
     // Where a work-group takes a compute unit alone, nothing multiplies while it stores.
     if (tile.local_bytes() > kUnitBytes / 2 && steps(tile) < kStepsAlone) return false;
     // With small copies, work-items have too many of them, or too few rows in common.
@@ -203,21 +244,23 @@ class Maker {
   kernel::Candidate make(const Tile& tile, std::int64_t wanted_splits, std::string name) const {
     const std::int64_t split_steps = ceil_div(steps(tile), wanted_splits);
     const std::int64_t splits = ceil_div(steps(tile), split_steps);
-    const int blocks = tile.tn / tile.warps_n == 16 ? 2 : 4;
+    const bool of_four = tile.way == Way::kFour, registers = tile.way == Way::kRegisters;
+    const int blocks = registers || tile.tn / tile.warps_n == 16 ? 2 : 4;
     const std::int64_t packed =
         p_.groups * panels(tile) * steps(tile) * tile.tn * tile.step_bytes / element();
 
     const std::int64_t pieces = packed * element() / 16;  // a work-item writes 16 bytes
     kernel::Launch pack =
-        tile.wgmma ? kernel::Launch("tensor_gemm/pack_rows_nvidia.cl", "tensor_gemm_pack_rows")
+        of_four ? kernel::Launch("tensor_gemm/pack_rows_nvidia.cl", "tensor_gemm_pack_rows")
         : operands(false) == Mma::kTf32Pairs
             ? kernel::Launch("tensor_gemm/pack_exact_nvidia.cl", "tensor_gemm_pack_exact")
             : kernel::Launch("tensor_gemm/pack_nvidia.cl", "tensor_gemm_pack");
     pack.macro("TN", tile.tn);
-    if (tile.wgmma) {
+    if (of_four) {
       pack.macro("STEP_BYTES", tile.step_bytes);
     } else {
       pack.macro("TK", tile.step_bytes / element()).macro("BLOCKS", blocks);
+      if (operands(false) != Mma::kTf32Pairs) pack.macro("NEIGHBOURS", registers ? 1 : 0);
     }
     pack.macro("TRANSPOSED", p_.transposed ? 1 : 0);
     if (p_.pairs) {
@@ -230,19 +273,28 @@ class Maker {
     pack.i32(panels(tile)).i32(steps(tile));
     pack.range({uz(pieces)}, {kElementwiseGroup});
 
-    kernel::Launch launch("tensor_gemm/tensor_gemm_nvidia.cl", "tensor_gemm");
+    kernel::Launch launch =
+        registers ? kernel::Launch("tensor_gemm/registers_nvidia.cl", "tensor_gemm_registers")
+                  : kernel::Launch("tensor_gemm/tensor_gemm_nvidia.cl", "tensor_gemm");
     launch.macro("TM", tile.tm).macro("TN", tile.tn);
     launch.macro("WARPS_M", tile.warps_m).macro("WARPS_N", tile.warps_n);
     launch.macro("WARPS_K", tile.warps_k);
-    launch.macro("STEP_BYTES", tile.step_bytes).macro("STAGES", tile.stages);
-    launch.macro("COPY", copy_bytes()).macro("SPLIT", splits > 1 ? 1 : 0);
+    if (registers) {
+      launch.macro("AHEAD", tile.stages);
+      launch.macro("FILTER_H", p_.filter_h).macro("FILTER_W", p_.filter_w);
+      launch.macro("STRIDE_H", p_.stride_h).macro("STRIDE_W", p_.stride_w);
+      launch.macro("DILATION_H", p_.dilation_h).macro("DILATION_W", p_.dilation_w);
+    } else {
+      launch.macro("STEP_BYTES", tile.step_bytes).macro("STAGES", tile.stages);
+      launch.macro("COPY", copy_bytes()).macro("SPLIT", splits > 1 ? 1 : 0);
+      launch.macro("REFLECT", p_.reflect ? 1 : 0);
+    }
     launch.macro("WIDE", is_wide() ? 1 : 0);
-    launch.macro("MMA_TYPE", static_cast<int>(operands(tile.wgmma)));
-    if (tile.wgmma) {
+    launch.macro("MMA_TYPE", static_cast<int>(operands(of_four)));
+    if (of_four) {
       launch.build_flags = kSm90aFlag;
       launch.is_alone = true;  // its local memory is at a multiple of 1024
     }
-    launch.macro("REFLECT", p_.reflect ? 1 : 0);
     set_result_types(launch, node_, p_.bias, p_.requantization);
     std::vector<kernel::Scratch> scratch = {{packed * element()}};
     scratch[0].transient = p_.widens;
@@ -285,14 +337,16 @@ class Maker {
     }
     launch.i32(p_.pixels()).i32(panels(tile)).i32(steps(tile)).i32(p_.group_in).i32(p_.group_out);
     launch.i32(p_.src_group).i32(p_.dst_group);
-    for (const int n :
-         {p_.in_h, p_.in_w, p_.in_c, p_.out_h, p_.out_w, p_.out_c, p_.filter_h, p_.filter_w,
-          p_.stride_h, p_.stride_w, p_.dilation_h, p_.dilation_w, p_.top, p_.left}) {
-      launch.i32(n);
+    for (const int n : {p_.in_h, p_.in_w, p_.in_c, p_.out_h, p_.out_w, p_.out_c}) launch.i32(n);
+    if (!registers) {
+      for (const int n :
+           {p_.filter_h, p_.filter_w, p_.stride_h, p_.stride_w, p_.dilation_h, p_.dilation_w})
+        launch.i32(n);
     }
+    launch.i32(p_.top).i32(p_.left);
     push_divisor(launch, p_.out_w);
     push_divisor(launch, p_.out_h);
-    push_divisor(launch, p_.filter_w);
+    if (!registers) push_divisor(launch, p_.filter_w);
     const auto items = uz(tile.items());
     launch.range(
         {uz(ceil_div(p_.pixels(), tile.tm) * panels(tile)) * items, 1, uz(p_.groups * splits)},
@@ -345,22 +399,27 @@ std::vector<kernel::Candidate> tensor_gemms(const NodeContext& node, const Devic
   if (const std::string why = maker.refusal(); !why.empty())
     return {{product.pairs ? "tensor_pairs" : "tensor_gemm", {}, {}, why}};
 
+  // With several images the launches of a network have been seen to be faster than its chain.
+  const bool chained = product.batch == 1 && maker.suits_chains(device);
+  const bool adds = node.residual() >= 0;
   std::vector<Ranked> ranked;
   for (const Tile& tile : kTiles) {
     if (!maker.suits(tile)) continue;
-    if (tile.wgmma && (!device.wgmma || maker.suits_chains(device))) continue;
+    if (tile.way == Way::kFour && (!device.wgmma || maker.suits_chains(device))) continue;
     const std::int64_t steps = maker.steps(tile), tiles = maker.tiles(tile);
     for (const int splits : kSplits) {
       const std::int64_t split_steps = ceil_div(steps, splits);
       const bool whole = ceil_div(steps, split_steps) == splits;
+      if (splits > 1 && tile.way == Way::kRegisters) continue;
       // More work-groups than a few per compute unit gain nothing, and only add the cost of
       // sharing.
       if (splits > 1 && (!whole || split_steps < 2 || tiles * splits > 8 * device.compute_units))
         continue;
-      ranked.push_back(
-          {&tile, splits,
-           microseconds(tile, static_cast<double>(tiles * splits), static_cast<double>(split_steps),
-                        splits, device.compute_units)});
+      ranked.push_back({&tile, splits,
+                        microseconds(tile, static_cast<double>(tiles * splits),
+                                     static_cast<double>(maker.panels(tile) * product.groups),
+                                     static_cast<double>(split_steps), splits, device.compute_units,
+                                     chained, adds)});
     }
   }
   std::stable_sort(ranked.begin(), ranked.end(),
@@ -370,7 +429,7 @@ std::vector<kernel::Candidate> tensor_gemms(const NodeContext& node, const Devic
   std::size_t with_wgmma = 0;
   for (const Ranked& r : ranked) {
     if (result.size() == kMostCandidates) break;
-    if (r.tile->wgmma && with_wgmma++ >= kMostWithWgmma) continue;
+    if (r.tile->way == Way::kFour && with_wgmma++ >= kMostWithWgmma) continue;
     std::string name =
         (product.pairs ? "tensor_pairs_" : "tensor_gemm_") + std::string(r.tile->name);
     if (r.splits > 1) name += "_split" + std::to_string(r.splits);
