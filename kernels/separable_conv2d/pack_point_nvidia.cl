@@ -7,7 +7,7 @@
 //           third axis. Column g of a block is channel g / 2 * (2 * BLOCKS) + b * 2 + g % 2 of
 //           BLOCKS * 8, b the number of the block among BLOCKS
 // Launch    one work-item per element of dst: global = (elements, rounded up), local = (64)
-// Macros    TN      32..128     channels of a panel, a multiple of 32
+// Macros    TN      16..64      channels of a panel, a multiple of 8 * BLOCKS
 //           BLOCKS  2|4         blocks of 8 columns whose channels interleave
 //           SRC_T   float|half  element type of src
 // Numerics  float to half rounds to nearest even

@@ -17,9 +17,9 @@ struct Tile {
   int items() const { return warps_m * warps_k * 32; }
   int units() const { return warps_m * 8; }
   int pixels() const { return 2 * mb; }  ///< of a unit
-  std::int64_t local_bytes() const { return std::int64_t{4} * warps_k * units() * pixels() * tn; }
 };
-constexpr Tile kTiles[] = {{1, 32, 8, 1}, {1, 32, 4, 2}, {1, 32, 2, 4}, {1, 32, 1, 8},
+constexpr Tile kTiles[] = {{1, 16, 8, 1}, {1, 16, 4, 2}, {1, 16, 2, 4}, {1, 16, 1, 8},
+                           {1, 32, 8, 1}, {1, 32, 4, 2}, {1, 32, 2, 4}, {1, 32, 1, 8},
                            {1, 64, 8, 1}, {1, 64, 4, 2}, {1, 64, 2, 4}, {1, 64, 1, 8},
                            {2, 32, 8, 1}, {2, 32, 4, 2}, {2, 32, 2, 4}, {2, 32, 1, 8},
                            {2, 64, 4, 1}, {2, 64, 2, 2}, {2, 64, 1, 4}};
@@ -51,54 +51,82 @@ struct Sizes {
   std::int64_t groups(const Tile& tile) const {
     return ceil_div(units(tile), tile.units()) * panels(tile);
   }
+  /// Pixels under the filter of a unit along the width, and all.
+  int columns(const Tile& tile) const {
+    return (tile.pixels() - 1) * geometry.stride_w + filter[2];
+  }
+  int loads(const Tile& tile) const { return filter[1] * columns(tile); }
+  /// The blocks of 32 channels that a warp computes.
+  std::int64_t steps(const Tile& tile) const { return ceil_div(blocks, tile.warps_k); }
 };
 
 std::string engine_of(const Sizes& size) { return size.expands ? kInvertedEngine : "fused_half"; }
 
+/// The macro READS of the kernel.
+int reads_of(const Sizes& size, const Tile& tile, const DeviceInfo& device) {
+  // Registers are of use only while there are enough for all work-groups at the same time: 255 for
+  // each of 256 work-items of a compute unit.
+  const bool fits = size.groups(tile) * tile.items() <= std::int64_t{256} * device.compute_units;
+  // Loads of a block that leave registers for weights and sums, without spills by NVIDIA's
+  // compiler.
+  constexpr int kMost = 30;
+  return fits && (size.expands || size.loads(tile) <= kMost) ? 1 : 0;
+}
+
+/// Of a work-group: PITCH of the kernel for each warp.
+std::int64_t local_bytes(const Sizes& size, const Tile& tile, int reads) {
+  const std::int64_t sums = std::int64_t{32} * tile.pixels() * tile.tn;
+  const std::int64_t depthwise = std::int64_t{128} * (ceil_div(size.taps, 2) + 1);
+  const std::int64_t weights = reads == 0 ? 0 : std::int64_t{64} * tile.tn + depthwise;
+  return std::max(sums, weights) * tile.warps_m * tile.warps_k;
+}
+
 constexpr double kLaunch = 3.1;  // microseconds, as tensor_gemm has them
 
-/// Estimate of the microseconds of the launch: the longer of latency and throughput, fitted to 690
-/// launches of the layers of MobileNets on an H200, with which it agrees within about a tenth.
+/// Estimate of the microseconds of the launch: the longer of latency and throughput, with
+/// coefficients fitted to 690 launches of the layers of MobileNets on an H200, and to their stages
+/// of chains. A compute unit takes as many work-groups at once as in a chain: only networks of one
+/// image have such nodes.
 double microseconds(const Sizes& size, const Tile& tile, const DeviceInfo& device) {
-  const double loads =  // 16 bytes each, of a lane for 32 channels
-      size.filter[1] * ((tile.pixels() - 1) * size.geometry.stride_w + size.filter[2]);
+  const int reads = reads_of(size, tile, device);
+  const double loads = size.loads(tile);  // 16 bytes each, of a lane for 32 channels
   const double area = tile.mb * tile.tn, warps = tile.warps_m * tile.warps_k;
-  const double steps = static_cast<double>(ceil_div(size.blocks, tile.warps_k));
-  const double registers = std::min(255.0, 47 + 4 * loads + area / 2);
-  const double resident = std::max(
-      1.0, std::floor(std::min(65536 / (registers * tile.items()),
-                               227.0 * 1024 / static_cast<double>(tile.local_bytes() + 1024))));
+  const double steps = static_cast<double>(size.steps(tile));
+  const double at_once = std::max(
+      1.0, std::min(std::floor(256.0 / tile.items()),
+                    std::floor(48.0 * 1024 / static_cast<double>(local_bytes(size, tile, reads)))));
   const double share = static_cast<double>(size.groups(tile)) / device.compute_units;
+  const double rounds = std::ceil(share / at_once);
   // With a product before: blocks of 16 pixels for which a lane computes it.
-  const double columns = (tile.pixels() - 1) * size.geometry.stride_w + size.filter[2];
+  const double columns = size.columns(tile);
   const double wide =
       size.expands ? size.filter[1] * std::ceil(columns / 2) * std::ceil(size.src[3] / 32.0) : 0;
   const double latency =
-      std::ceil(share / resident) * (1.54 + steps * (0.6 + 0.022 * loads + 0.35 * wide));
+      rounds * (1.54 + steps * (0.5 + 0.0021 * tile.tn + 0.022 * loads + 0.35 * wide));
   const double throughput = share * (0.0085 * warps * steps * (loads + 4 * wide) +
                                      area * (0.003 * tile.warps_m + 0.00088 * warps));
   return kLaunch + std::max(latency, throughput) + 0.15 * std::min(latency, throughput);
 }
 
-bool suits(const Sizes& size, const Tile& tile) {
+bool suits(const Sizes& size, const Tile& tile, const DeviceInfo& device) {
   // More pixels under wide filters than registers.
   if (size.filter[2] > 3 && tile.mb > 1) return false;
   // No warp is idle, nor half of a panel empty.
   if (tile.warps_k > size.blocks || tile.tn >= 2 * round_up(size.dst[3], 32)) return false;
-  return tile.local_bytes() <= 48 * 1024;
+  return local_bytes(size, tile, reads_of(size, tile, device)) <= 48 * 1024;
 }
 
 std::vector<std::pair<double, const Tile*>> ranked(const Sizes& size, const DeviceInfo& device) {
   std::vector<std::pair<double, const Tile*>> result;
   for (const Tile& tile : kTiles) {
-    if (suits(size, tile)) result.emplace_back(microseconds(size, tile, device), &tile);
+    if (suits(size, tile, device)) result.emplace_back(microseconds(size, tile, device), &tile);
   }
   std::stable_sort(result.begin(), result.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
   return result;
 }
 
-kernel::Candidate make(const NodeContext& node, const Sizes& size, const Tile& tile) {
+kernel::Candidate make(const NodeContext& node, const Sizes& size, const Tile& tile, int reads) {
   const auto& attrs = node.attrs<SeparableAttrs>();
   const std::int64_t in_c = size.src[3], mid_c = size.filter[3], out_c = size.dst[3];
   const std::int64_t panels = size.panels(tile), units = size.units(tile);
@@ -143,7 +171,7 @@ kernel::Candidate make(const NodeContext& node, const Sizes& size, const Tile& t
   launch.macro("WARPS_M", tile.warps_m).macro("WARPS_K", tile.warps_k);
   launch.macro("FILTER_H", size.filter[1]).macro("FILTER_W", size.filter[2]);
   launch.macro("STRIDE_H", size.geometry.stride_h).macro("STRIDE_W", size.geometry.stride_w);
-  launch.macro("EXPAND", expands ? 1 : 0);
+  launch.macro("READS", reads).macro("EXPAND", expands ? 1 : 0);
   launch.macro("EXPAND_ACT", expands ? static_cast<int>(attrs.expand->epilogue.activation) : 0);
   launch.macro("EXPAND_STEPS", expands ? ceil_div(in_c, kStep) : 1);
   launch.macro("DEPTH_ACT", static_cast<int>(attrs.depthwise.epilogue.activation));
@@ -152,6 +180,16 @@ kernel::Candidate make(const NodeContext& node, const Sizes& size, const Tile& t
   if (expands) launch.scratch_in(2);
   launch.scratch_in(0).scratch_in(1);
   push_result(launch, node, kBias);
+  if (reads > 0) {
+    using Kind = kernel::Operand::Kind;
+    for (kernel::Arg& arg : launch.args) {
+      auto* const operand = std::get_if<kernel::Operand>(&arg);
+      if (operand == nullptr) continue;
+      const int i = operand->index;
+      operand->early = (operand->kind == Kind::kScratch && i < 2) ||
+                       (operand->kind == Kind::kInput && (i == kBias || i == node.slopes()));
+    }
+  }
   launch.i32(units).i32(size.units_x(tile)).i32(panels).i32(size.blocks);
   for (const ir::Shape* shape : {&size.src, &size.dst}) {
     for (int axis = 1; axis < 4; ++axis) launch.i32((*shape)[axis]);
@@ -225,7 +263,7 @@ std::vector<kernel::Candidate> fused_half(const NodeContext& node, const DeviceI
   if (found.size() > kMostCandidates) found.resize(kMostCandidates);
   std::vector<kernel::Candidate> result;
   for (const auto& [cost, tile] : found) {
-    result.push_back(make(node, size, *tile));
+    result.push_back(make(node, size, *tile, reads_of(size, *tile, device)));
     result.back().microseconds = cost;
   }
   return result;
