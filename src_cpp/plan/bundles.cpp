@@ -39,7 +39,7 @@ std::vector<Bundle> find_bundles(const Plan& plan, const std::vector<std::size_t
   std::vector<Bundle> bundles;
   if (!plan.moves.empty()) return bundles;
   Bundle bundle;
-  std::vector<Use> open;  // of its members
+  std::vector<Access> open;  // of its members
   const auto end = [&] {
     bundle.kernel.buffers = static_cast<int>(bundle.buffers.size());
     if (bundle.kernel.members.size() > 1) bundles.push_back(std::move(bundle));
@@ -55,13 +55,13 @@ std::vector<Bundle> find_bundles(const Plan& plan, const std::vector<std::size_t
       continue;
     }
     std::vector<kernel::Member>& members = bundle.kernel.members;
-    const std::vector<Use> uses = uses_of(step);
+    const std::vector<Access> uses = accesses_of(step);
     if (!members.empty() && (members.size() == kMostMembers || conflict(plan, open, uses) ||
                              !kernel::may_be_bundled(*members.front().launch, step.launch)))
       end();
     if (members.empty()) bundle.first = static_cast<int>(i);
     kernel::Member member{&step.launch, {}};
-    for (const Use& use : uses) member.buffers.push_back(number_of(use.buffer, bundle.buffers));
+    for (const Access& use : uses) member.buffers.push_back(number_of(use.buffer, bundle.buffers));
     members.push_back(std::move(member));
     bundle.kernel.local_bytes = std::max(bundle.kernel.local_bytes, uz(bytes));
     open.insert(open.end(), uses.begin(), uses.end());

@@ -50,16 +50,17 @@ std::set<int> updated_in_place(const Plan& plan) {
 }
 
 bool writes_one_of(const Step& step, const std::set<int>& buffers) {
-  const std::vector<Use> uses = uses_of(step);
-  return std::any_of(uses.begin(), uses.end(),
-                     [&](const Use& use) { return use.writes && buffers.count(use.buffer) > 0; });
+  const std::vector<Access> uses = accesses_of(step);
+  return std::any_of(uses.begin(), uses.end(), [&](const Access& use) {
+    return use.writes && buffers.count(use.buffer) > 0;
+  });
 }
 
 /// The buffers that launches of an inference write.
 std::set<int> written_buffers(const Plan& plan) {
   std::set<int> buffers;
   for (const Step& step : plan.run) {
-    for (const Use& use : uses_of(step)) {
+    for (const Access& use : accesses_of(step)) {
       if (use.writes) buffers.insert(use.buffer);
     }
   }
@@ -84,8 +85,8 @@ class Builder {
   /// False if the chain cannot take another stage.
   bool add(const Step& step, kernel::Stage stage) {
     std::vector<int> buffers = chain_.buffers;
-    const std::vector<Use> uses = uses_of(step);
-    for (const Use& use : uses) stage.buffers.push_back(number_of(use.buffer, buffers));
+    const std::vector<Access> uses = accesses_of(step);
+    for (const Access& use : uses) stage.buffers.push_back(number_of(use.buffer, buffers));
     if (buffers.size() > limits_.buffers || chain_.kernel.stages.size() == limits_.stages)
       return false;
     // Without barriers of a part of a work-group, the whole one computes that of a stage.
@@ -125,9 +126,9 @@ class Builder {
   const Plan& plan_;
   const ChainLimits& limits_;
   Chain chain_;
-  std::vector<Use> open_;  // of the stages since the last wait
-  std::size_t start_ = 0;  // work-groups of the stages since then
-  std::size_t items_ = 0;  // that stages demand of a work-group; 0: none does
+  std::vector<Access> open_;  // of the stages since the last wait
+  std::size_t start_ = 0;     // work-groups of the stages since then
+  std::size_t items_ = 0;     // that stages demand of a work-group; 0: none does
 };
 
 }  // namespace
@@ -145,7 +146,9 @@ std::vector<Chain> find_chains(const Plan& plan, const std::vector<std::size_t>&
       stage->is_lasting = true;
       if (!stage->is_free) stage.reset();
     }
-    if (stage && limits.nvidia && !stage->is_free) stage->waits_within = reads_early(step, written);
+    // A predicate is read at the beginning of the function.
+    if (stage && limits.nvidia && !stage->is_free && !step.launch.predicated)
+      stage->waits_within = reads_early(step, written);
     const bool same = i == 0 || step.launch.build_flags == plan.run[i - 1].launch.build_flags;
     if (!same) builder.end(static_cast<int>(i), chains);
     if (!stage) {

@@ -18,17 +18,18 @@ bool share_memory(const Plan& plan, int a, int b) {
 
 }  // namespace
 
-std::vector<Use> uses_of(const Step& step) {
-  std::vector<Use> uses;
+std::vector<Access> accesses_of(const Step& step) {
+  std::vector<Access> uses;
   for_operands(step, [&](int buffer, const kernel::Operand& operand) {
     uses.push_back({buffer, operand.writes});
   });
   return uses;
 }
 
-bool conflict(const Plan& plan, const std::vector<Use>& earlier, const std::vector<Use>& later) {
-  return std::any_of(later.begin(), later.end(), [&](const Use& now) {
-    return std::any_of(earlier.begin(), earlier.end(), [&](const Use& before) {
+bool conflict(const Plan& plan, const std::vector<Access>& earlier,
+              const std::vector<Access>& later) {
+  return std::any_of(later.begin(), later.end(), [&](const Access& now) {
+    return std::any_of(earlier.begin(), earlier.end(), [&](const Access& before) {
       return (now.writes || before.writes) && share_memory(plan, now.buffer, before.buffer);
     });
   });

@@ -46,6 +46,7 @@ EXEMPT = {
     "tensor_gemm_pack": "packs for tensor_gemm only",
     "tensor_gemm_pack_exact": "packs for tensor_gemm only",
     "tensor_gemm_pack_rows": "packs for tensor_gemm only",
+    "tensor_gemm_registers": "inline PTX for NVIDIA's tensor cores",
     "conv2d_sum_splits": "depths that are worth splitting are too large; other devices run it",
     "device_mma_peak": "inline PTX for NVIDIA's tensor cores",
 }

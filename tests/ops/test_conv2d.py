@@ -372,6 +372,43 @@ def test_conv_2d_large_enough_for_products_by_four_warps(name, device, rng):
     )
 
 
+# For tiles of 32 and 64 pixels and channels whose operands go to registers.
+MIDDLE = {
+    "strides": Case((1, 63, 81, 64), (104, 3, 3, 64), stride=(2, 2), activation="RELU"),
+    "dilated": Case((1, 29, 31, 64), (190, 3, 3, 64), dilation=(2, 3)),
+    "groups": Case((1, 29, 31, 136), (208, 3, 3, 68), padding="VALID"),
+    "1x1": Case((1, 41, 43, 200), (188, 1, 1, 200), activation="RELU6"),
+}
+
+
+def tiles_of_registers(delegate: clgpu_delegate.Delegate) -> list[str]:
+    """Names of the candidates of a model's last node."""
+    return [n for n in delegate.explain().nodes[-1].candidates if n.endswith("_registers")]
+
+
+@pytest.mark.parametrize("precision", ["fp16", "tf32"])
+@pytest.mark.parametrize("name", MIDDLE)
+def test_conv_2d_whose_operands_go_to_registers(name, precision, device, rng):
+    abilities = clgpu_delegate.devices()[int(device)].abilities()
+    if not (abilities.mma_f16 and abilities.mma_tf32):
+        pytest.skip("only NVIDIA's tensor cores have such kernels")
+    case = MIDDLE[name]
+    data = make_data(case, rng)
+    model = make_model(case, data)
+    delegate = clgpu_delegate.load(device=device, precision=precision, warm_up=False)
+    make_interpreter(op_runtime(), model, [delegate]).allocate_tensors()
+    for tile in tiles_of_registers(delegate):
+        check(
+            model,
+            [data.image],
+            [convolve(*data, case)],
+            device=device,
+            precision=precision,
+            accumulation=case.depth,
+            engines={"conv2d": tile},
+        )
+
+
 @pytest.mark.parametrize(
     ("case", "reason"),
     [

@@ -116,6 +116,28 @@ def test_stages_read_early_what_no_launch_of_an_inference_writes(tmp_path):
     assert given[1] == 0
 
 
+EXPERTS = """
+from bench import networks
+_core.pretend_chain_groups(8)
+model = networks.build(
+    "decoder_moe", 1, form="dense", experts=16, chosen=4, width=1024, hidden=1024
+)
+delegate, _ = load(model, chain="on")
+(chains,) = delegate.stats()["chains"]
+print(json.dumps([chains["launches"], chains["early"]]))
+"""
+
+
+def test_stages_that_a_gate_may_leave_out_wait_before_they_look_at_it(tmp_path):
+    """Work-items that see different gates would wait for each other for ever."""
+    device = snapshots.find("nvidia_h200")
+    warps = {("fully_connected_warps", "*"): KernelFacts(1024, 8 << 10)}
+    device = dataclasses.replace(device, kernels={**device.kernels, **warps})
+    launches, early = answer(tmp_path, EXPERTS, device)
+    assert launches > 64
+    assert early == 0
+
+
 BRANCHES = """
 _core.pretend_chain_groups(8)
 told = []
@@ -141,8 +163,10 @@ print(json.dumps(told))
 
 
 def test_branches_side_by_side_wait_once_for_each_level(tmp_path):
-    """All stages that wait have weights that they read before. With a budget nodes keep the order
-    of the file, and tensors share memory as soon as they can."""
+    """All stages that wait have weights that they read before.
+
+    With a budget nodes keep the order of the file, and tensors share memory as soon as they can.
+    """
     device = with_products(snapshots.find("nvidia_h200"))
     levels, file = answer(tmp_path, BRANCHES, device)
     assert levels == [11, 3, [3, 7, 8, 9]]
@@ -196,3 +220,41 @@ def test_engines_of_what_may_end_a_product_keep_it_apart(tmp_path):
     told = answer(tmp_path, ENDED, snapshots.find("nvidia_h200"))
     assert set(told[""]) == {"applied"}
     assert told["dynamic_update_slice"] == told["rotate"] == ["skipped"]
+
+
+REGISTERS = """
+from tests.ops import test_batch_matmul, test_conv2d, test_fully_connected
+from tests.quantized import test_conv2d as test_quantized
+
+told = {}
+rng = np.random.default_rng(5)
+
+def see(family, model):
+    delegate, _ = load(model)
+    found = [name for node in delegate.explain().nodes for name in node.candidates]
+    told.setdefault(family, set()).update(n for n in found if n.endswith("_registers"))
+
+for case in [*test_conv2d.CASES.values(), *test_conv2d.MIDDLE.values()]:
+    see("conv2d", test_conv2d.make_model(case, test_conv2d.make_data(case, rng)))
+for name in test_quantized.BRANCHES:
+    case = test_conv2d.CASES[name]
+    see("conv2d of int8", test_quantized.build(rng, case, np.int8, per_channel=True))
+for x, y, (rows, cols, depth) in test_batch_matmul.CASES:
+    sizes = (x, rows, depth), (y, depth, cols)
+    pair = [test_batch_matmul.draw(rng, *size, False) for size in sizes]
+    see("batch_matmul", test_batch_matmul.products([pair], False, False)[0])
+for shape, cols in test_fully_connected.CASES + test_fully_connected.LONG_CASES:
+    x = test_fully_connected.draw(rng, *shape)
+    weights = test_fully_connected.draw(rng, cols, np.prod(shape[1:]))
+    see("fully_connected", test_fully_connected.one_op(x, weights))
+print(json.dumps({family: sorted(names) for family, names in told.items()}))
+"""
+
+
+def test_tests_of_operations_have_every_tile_of_registers(tmp_path):
+    """They try what the delegate offers for a size."""
+    told = answer(tmp_path, REGISTERS, with_products(snapshots.find("nvidia_h200")))
+    sizes = ["16x16", "16x32", "32x16", "32x32", "32x64", "64x32", "64x64"]
+    assert {f"tensor_gemm_{size}_registers" for size in sizes} <= set(told["conv2d"])
+    assert "tensor_pairs_16x16_registers" in told["conv2d"]
+    assert all(len(names) >= 4 for names in told.values())

@@ -26,8 +26,8 @@ plan::PlanOptions Builder::plan_options(std::int64_t budget, Level level) const 
   const Options& options = target_.options;
   plan::PlanOptions plan_options = options.plan;
   plan_options.memory_budget = budget;
-  plan_options.side_by_side = options.chain != Chain::kOff && budget == 0 &&
-                              target_.device().is(GpuFamily::kNvidia);
+  plan_options.side_by_side =
+      options.chain != Chain::kOff && budget == 0 && target_.device().is(GpuFamily::kNvidia);
   plan_options.exact_sums = level >= Level::kExactSums;
   if (options.verify != kVerifyOff) {
     plan_options.distrusted = [this](const std::string& family, const kernel::Candidate& c) {

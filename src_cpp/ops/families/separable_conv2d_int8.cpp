@@ -88,7 +88,8 @@ kernel::Candidate make(const NodeContext& node, const Sizes& size, const Tile& t
   const std::int64_t packed = panels * size.steps * kStep * tile.channels();
   kernel::Launch pack("tensor_gemm/pack_nvidia.cl", "tensor_gemm_pack");
   pack.macro("TN", tile.channels()).macro("TK", kStep).macro("BLOCKS", tile.nb == 2 ? 2 : 4);
-  pack.macro("NEIGHBOURS", 0).macro("TRANSPOSED", 0).type("SRC_T", DType::kI8).type("DST_T", DType::kI8);
+  pack.macro("NEIGHBOURS", 0).macro("TRANSPOSED", 0);
+  pack.type("SRC_T", DType::kI8).type("DST_T", DType::kI8);
   pack.src(kWeights).scratch_out(static_cast<int>(scratch.size())).i32(packed);
   pack.i32(in_c).i32(out_c).i32(panels).i32(size.steps);
   pack.range({uz(packed / 16)}, {kElementwiseGroup});  // an item writes 16 bytes

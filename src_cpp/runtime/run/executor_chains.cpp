@@ -40,9 +40,7 @@ void Executor::take_chains(const ChainsTaken& taken) {
   taken_ = taken;
 }
 
-void Executor::leave_chains_out(std::string reason) {
-  take_chains({0, 0, 0, std::move(reason)});
-}
+void Executor::leave_chains_out(std::string reason) { take_chains({0, 0, 0, std::move(reason)}); }
 
 void Executor::leave_chains(ChainVerdict verdict) {
   const bool waited = verdict == ChainVerdict::kWaited;
