@@ -26,6 +26,7 @@ struct Tile {
   int stages;  ///< steps that are read ahead, with kRegisters those of a warp
   double slowness;
   Way way = Way::kWarps;
+  double slowness_tf32 = 0;  ///< where it was measured apart
   int items() const { return warps_m * warps_n * warps_k * 32; }
   int local_bytes() const {
     if (way == Way::kRegisters) return warps_k * tm * tn * static_cast<int>(sizeof(float));
@@ -37,9 +38,9 @@ constexpr Tile kTiles[] = {
     {"128x128", 128, 128, 2, 4, 1, 64, 3, 1.08},
     {"128x64", 128, 64, 4, 1, 1, 64, 4, 0.82},
     {"64x128", 64, 128, 2, 2, 1, 64, 4, 0.81},
-    {"64x64", 64, 64, 2, 2, 1, 128, 3, 0.88},
+    {"64x64", 64, 64, 2, 2, 1, 128, 3, 0.88, Way::kWarps, 0.76},
     {"64x64_flat", 64, 64, 2, 2, 1, 64, 4, 0.93},
-    {"64x32_deep", 64, 32, 2, 1, 2, 128, 4, 0.82},
+    {"64x32_deep", 64, 32, 2, 1, 2, 128, 4, 0.82, Way::kWarps, 0.9},
     {"64x32_flat", 64, 32, 4, 1, 1, 64, 4, 1.01},
     {"32x64", 32, 64, 2, 2, 1, 128, 4, 0.88},
     {"32x64_flat", 32, 64, 2, 2, 1, 64, 4, 1.01},
@@ -71,13 +72,13 @@ constexpr std::int64_t kLongProducts = 1 << 29;
 
 /// Estimate of the microseconds of a launch with `groups` work-groups of `steps` steps, and
 /// `panels` different ones of weights; `chained`: of a stage of a chain, where a compute unit takes
-/// fewer work-groups at once; `adds`: with a residual. Right within about an eighth: a model of
-/// latency and throughput with coefficients fitted to launches on an H200, 10000 in general, and
-/// 1400 of products by four warps, with halves, in five networks. Tiles of registers, which take
-/// the time of reading, are fitted to 400 stages of chains beside the same stages with other tiles.
-/// It ranks tiles; on another device the ranks are a guess.
+/// fewer work-groups at once; `adds`: with a residual; `tf32`: of floats. Right within about an
+/// eighth: a model of latency and throughput with coefficients fitted to launches on an H200, 10000
+/// in general, and 1400 of products by four warps, with halves, in five networks. Tiles of
+/// registers, which take the time of reading, are fitted to 400 stages of chains beside the same
+/// stages with other tiles. It ranks tiles; on another device the ranks are a guess.
 double microseconds(const Tile& tile, double groups, double panels, double steps, int splits,
-                    int compute_units, bool chained, bool adds) {
+                    int compute_units, bool chained, bool adds, bool tf32) {
   const double area = static_cast<double>(tile.tm) * tile.tn, rim = tile.tm + tile.tn;
   const double bytes = tile.step_bytes;
   if (tile.way == Way::kRegisters) {
@@ -98,6 +99,7 @@ double microseconds(const Tile& tile, double groups, double panels, double steps
                              ? std::max(1.0, std::min(std::floor(256.0 / tile.items()),
                                                       std::floor(48.0 * 1024 / tile.local_bytes())))
                              : resident;
+  const double slowness = tf32 && tile.slowness_tf32 > 0 ? tile.slowness_tf32 : tile.slowness;
   double latency = 0, throughput = 0, overlap = 0.15, sharing = 1.9;
   if (tile.way == Way::kFour) {
     const double slow_bytes = tile.slowness * steps * bytes * 1e-6;
@@ -109,12 +111,12 @@ double microseconds(const Tile& tile, double groups, double panels, double steps
     overlap = 0.71;
     sharing = 0.1 + 2.08e-6 * groups * area;
   } else {
-    latency = tile.slowness * std::ceil(share / at_once) *
+    latency = slowness * std::ceil(share / at_once) *
               (0.05 + steps * (0.042 * bytes / 64 + 0.51e-6 * area * bytes));
-    // Some units have a work-group more than others.
-    const double longest = 0.8 * share + 0.2 * std::ceil(share);
-    throughput = tile.slowness * longest *
-                 (1.43e-4 * area + steps * (0.36 * area + 9.9 * rim) * bytes * 1e-6);
+    // Some units have a work-group more than others; not fitted with floats.
+    const double longest = tf32 ? share : 0.8 * share + 0.2 * std::ceil(share);
+    throughput =
+        slowness * longest * (1.43e-4 * area + steps * (0.36 * area + 9.9 * rim) * bytes * 1e-6);
     sharing += 4.8e-5 * splits * area;
   }
   const double work = std::max(latency, throughput) + overlap * std::min(latency, throughput);
@@ -401,7 +403,7 @@ std::vector<kernel::Candidate> tensor_gemms(const NodeContext& node, const Devic
 
   // With several images the launches of a network have been seen to be faster than its chain.
   const bool chained = product.batch == 1 && maker.suits_chains(device);
-  const bool adds = node.residual() >= 0;
+  const bool adds = node.residual() >= 0, tf32 = maker.storage() == DType::kF32;
   std::vector<Ranked> ranked;
   for (const Tile& tile : kTiles) {
     if (!maker.suits(tile)) continue;
@@ -419,7 +421,7 @@ std::vector<kernel::Candidate> tensor_gemms(const NodeContext& node, const Devic
                         microseconds(tile, static_cast<double>(tiles * splits),
                                      static_cast<double>(maker.panels(tile) * product.groups),
                                      static_cast<double>(split_steps), splits, device.compute_units,
-                                     chained, adds)});
+                                     chained, adds, tf32)});
     }
   }
   std::stable_sort(ranked.begin(), ranked.end(),
