@@ -18,6 +18,7 @@ _SLOW_S = 0.25  # longer inferences are timed in only three rounds
 _SLOW_ROUNDS = 3
 _PREPARING = 0.7  # share of the time after which no further item is prepared
 _LEAST_WAIT_S = 30.0  # for an answer, even after the time limit
+_PREPARING_S = 150.0  # an item at most: all wait for one that hangs
 _MEMORY = 0.6  # share of the device's memory for loaded items
 
 TOO_LATE = "within the time limit"
@@ -211,7 +212,8 @@ class Session:
         if task.item is None:
             workers[name].ask("build", self._patience(), model=task.model)
         else:
-            workers[name].ask("prepare", self._patience(), item=dataclasses.asdict(task.item))
+            patience = min(self._patience(), _PREPARING_S)
+            workers[name].ask("prepare", patience, item=dataclasses.asdict(task.item))
 
     def _hold(self, build: Build, item: Item) -> None:
         """Load an item into the timed process, just for one timing: memory is short."""

@@ -7,6 +7,7 @@ import importlib.util
 import json
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -390,6 +391,24 @@ def test_process_that_ends_costs_one_item(first, tmp_path, monkeypatch, during):
     results = session(tmp_path, first, items).run().results["this"]
     assert results["bad"].error == "the process ended with signal 9"
     assert results["good"].error == ""
+    assert list(results["good"].samples) == [0]
+
+
+def test_item_that_hangs_takes_the_time_of_few(first, tmp_path, monkeypatch):
+    ask, waited = Worker.ask, []
+
+    def stopped(self: Worker, do: str, timeout: float, **request: Any) -> dict[str, Any]:
+        if do == "prepare" and request["item"]["name"] == "bad":
+            waited.append(timeout)
+            self._process.send_signal(signal.SIGSTOP)
+            timeout = 1
+        return ask(self, do, timeout, **request)
+
+    monkeypatch.setattr(Worker, "ask", stopped)
+    items = [Item(name, "network lenet5 1", {"precision": "fp32"}) for name in ("bad", "good")]
+    results = session(tmp_path, first, items, limit_s=600).run().results["this"]
+    assert waited == [guard_session._PREPARING_S]
+    assert results["bad"].error.startswith("no answer within 1 s")
     assert list(results["good"].samples) == [0]
 
 
