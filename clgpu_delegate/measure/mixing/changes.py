@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from clgpu_delegate.precision import PrecisionChange
+from clgpu_delegate.precision import ChannelMeans, Int8Scale, PrecisionChange, plan_text
 
 KINDS = ("results", "weights", "int8", "factors", "sums", "bfloat", "integers", "pairs")
 """What changes: tensors that kernels write or constants that they read become half, weights become
@@ -72,6 +72,28 @@ class Ids(NamedTuple):
     bfloat: set[int]
     integers: set[int]
     tf32_pairs: set[int]
+
+    def text(
+        self,
+        model: str,
+        bound: float | None,
+        scales: Iterable[Int8Scale],
+        means: Iterable[ChannelMeans],
+    ) -> str:
+        """The form in which the option `precision` has them; see `precision.plan_text`."""
+        return plan_text(
+            model,
+            bound,
+            self.half,
+            self.int8,
+            self.tf32,
+            self.half_sums,
+            self.bfloat,
+            self.integers,
+            scales,
+            means,
+            self.tf32_pairs,
+        )
 
     def of(self, kind: str) -> set[int]:
         own = {

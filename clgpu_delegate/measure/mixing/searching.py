@@ -953,19 +953,7 @@ class _Search:
     def _text(self, changes: Sequence[Change]) -> str:
         ids = united(changes)
         bound = self._subject.max_error
-        return plan_text(
-            self._model,
-            bound,
-            ids.half,
-            ids.int8,
-            ids.tf32,
-            ids.half_sums,
-            ids.bfloat,
-            ids.integers,
-            self._scales(ids.integers),
-            self._means_of(ids),
-            ids.tf32_pairs,
-        )
+        return ids.text(self._model, bound, self._scales(ids.integers), self._means_of(ids))
 
     def _means_of(self, ids: Ids) -> tuple[ChannelMeans, ...]:
         """Of what rounded weights multiply."""

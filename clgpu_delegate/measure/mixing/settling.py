@@ -13,7 +13,6 @@ from clgpu_delegate.precision import (
     PrecisionChange,
     PrecisionPlan,
     PrecisionPoint,
-    plan_text,
 )
 
 Name = tuple[str, frozenset[int]]
@@ -65,19 +64,7 @@ def started(plan: PrecisionPlan, bound: float | None, device: str) -> Candidate:
     times = {point.name: point.seconds for point in plan.points}
     known = plan.device == device and {"fp32", "mixed"} <= times.keys()
     gain = times["fp32"] - times["mixed"] if known else 0.0
-    text = plan_text(
-        plan.model,
-        bound,
-        ids.half,
-        ids.int8,
-        ids.tf32,
-        ids.half_sums,
-        ids.bfloat,
-        ids.integers,
-        plan.scales,
-        plan.means,
-        ids.tf32_pairs,
-    )
+    text = ids.text(plan.model, bound, plan.scales, plan.means)
     return Candidate(ids, plan.scales, plan.means, text, set(), gain)
 
 
