@@ -247,7 +247,7 @@ class _Search:
 
         The error is almost that of floats, so all else is searched for beside it.
         """
-        nodes = {n.index: n for n in rounded.explanation.nodes if n.precision == "tf32"}
+        nodes = {n.index: n for n in rounded.explanation.nodes if n.rounds_factors}
         every = [Change("pairs", frozenset((n,)), nodes[n].op, 0.0, 0, node=n) for n in nodes]
         whole = self._trials.try_whole(self._text(every), self._alone) if every else None
         if whole is None:
@@ -406,10 +406,13 @@ class _Search:
         return changes
 
     def _rounded(self, floats: Whole, rounded: Whole) -> list[Change]:
-        """TF32: a change for each node that uses it, in tf32 or, of floats, in fp16."""
+        """TF32: a change for each node that uses it, in tf32 or, of floats, in fp16.
+
+        There a kernel may make halves of the floats, which round them as TF32 does.
+        """
         changes = []
         for node in rounded.explanation.nodes:
-            if node.precision == "tf32":
+            if node.rounds_factors:
                 gain = floats.times.get(node.index, 0.0) - rounded.times.get(node.index, 0.0)
                 own = frozenset((node.index,))
                 changes.append(Change("factors", own, node.op, gain, 0, node=node.index))
@@ -984,7 +987,7 @@ class _Search:
 
 
 def _rounds_factors(explanation: Explanation) -> bool:
-    return any(node.precision == "tf32" for node in explanation.nodes)
+    return any(node.rounds_factors for node in explanation.nodes)
 
 
 def _roots(explanation: Explanation) -> dict[int, int]:
