@@ -12,16 +12,18 @@ from typing import Annotated
 import typer
 
 import clgpu_delegate
-from bench import networks
+from bench import mixed_processes, networks
 from bench.report import Column, Report, TextTable, name_column
 from bench.setting import File, Names, Setting
 from clgpu_delegate.measure.mixing import relative_l2
+from clgpu_delegate.measure.turns import device_times
 from clgpu_delegate.tflite.inference import Array
 from tests.runtimes import make_interpreter, resolve_runtime, run_interpreter
 
 Prefer = Annotated[str, typer.Option(help="time or memory, as in tune().")]
 
 _FRESH = 1000  # seeds of samples that tuning does not see
+_TURNS = 7  # of the times
 
 
 @dataclasses.dataclass(frozen=True)
@@ -120,7 +122,7 @@ def worst(
 ) -> list[float]:
     """The largest error of each precision on samples, against the stock kernels."""
     runtime = resolve_runtime(setting.runtime)
-    stock = make_interpreter(runtime, model)
+    stock = make_interpreter(runtime, model, threads=setting.cpu_threads)
     wanted = [run_interpreter(stock, x) for x in samples]
     errors = []
     for precision in precisions:
@@ -131,59 +133,108 @@ def worst(
     return errors
 
 
-def measure(
-    name: str, model: bytes, setting: Setting, *, batch: int, count: int, max_error: float,
-    prefer: str,
-) -> Row:  # fmt: skip
-    """Tune a model on ``count`` samples, and measure the plan on as many others."""
-    samples, fresh = samples_of(model, count)
+@dataclasses.dataclass(frozen=True)
+class Model:
+    """A network of the bench, or a file.
+
+    Attributes
+    ----------
+    name, batch
+        Of the network.
+    file
+        Of a .tflite file, its path; empty for a network.
+    """
+
+    name: str
+    batch: int
+    file: str = ""
+
+    def read(self) -> bytes:
+        """The bytes of the .tflite file."""
+        return Path(self.file).read_bytes() if self.file else networks.build(self.name, self.batch)
+
+
+@dataclasses.dataclass(frozen=True)
+class Search:
+    """How plans are searched for: arguments of `clgpu_delegate.tune`, and the number of samples."""
+
+    max_error: float
+    samples: int
+    prefer: str = "time"
+
+
+@dataclasses.dataclass(frozen=True)
+class Found:
+    """A plan, and the errors of fp32, fp16 and the plan on samples that the search did not see."""
+
+    plan: clgpu_delegate.PrecisionPlan
+    errors: list[float]
+    seconds: float
+
+
+def search(model: Model, setting: Setting, how: Search) -> Found:
+    """Search for a plan, and measure its error on as many other samples."""
+    content = model.read()
+    samples, fresh = samples_of(content, how.samples)
     start = time.perf_counter()
     plan = plan_of(
-        model, samples, setting, max_error=max_error, budget=setting.budget, prefer=prefer
-    )
+        content, samples, setting, max_error=how.max_error, budget=setting.budget,
+        prefer=how.prefer,
+    )  # fmt: skip
     seconds = time.perf_counter() - start
-    delegate = clgpu_delegate.load(device=setting.device, precision=plan)
-    setting.session(model, delegate).feed(fresh[0])
-    explanation = delegate.explain()
-    points = {point.name: point for point in plan.points}
-    if "fp16" not in points:
+    if all(point.name != "fp16" for point in plan.points):
         raise ValueError("it does not run in fp16, which plans are compared with")
-    floats, halves, mixed = points["fp32"], points["fp16"], points["mixed"]
-    errors = worst(model, fresh, setting, ("fp32", "fp16", plan))
+    return Found(plan, worst(content, fresh, setting, ("fp32", "fp16", plan)), seconds)
+
+
+def compare(model: Model, found: Found, setting: Setting) -> Row:
+    """Measure fp32, fp16 and the plan in turns."""
+    content, plan = model.read(), found.plan
+    (sample,), _ = samples_of(content, 1)
+    delegates = [
+        clgpu_delegate.load(device=setting.device, precision=precision)
+        for precision in ("fp32", "fp16", plan)
+    ]
+    # They hold the kernels that are timed.
+    sessions = [setting.session(content, delegate).feed(sample) for delegate in delegates]
+    for session in sessions:
+        session()
+    floats, halves, mixed = device_times(*delegates, turns=_TURNS)
+    of_floats, of_halves, explanation = (delegate.explain() for delegate in delegates)
     stored = [tensor.storage for tensor in explanation.tensors]
     weights = set(plan.int8)
     quantised = sum(t.id in weights and t.storage == "int8" for t in explanation.tensors)
     return Row(
-        model=name,
-        batch=batch,
-        fp32_ms=floats.seconds * 1e3,
-        fp16_ms=halves.seconds * 1e3,
-        mixed_ms=mixed.seconds * 1e3,
-        fp32_error=errors[0],
-        fp16_error=errors[1],
-        error=max(errors[2], plan.error),
-        fp32_mb=floats.bytes / 2**20,
-        fp16_mb=halves.bytes / 2**20,
-        mb=mixed.bytes / 2**20,
+        model=model.name,
+        batch=model.batch,
+        fp32_ms=floats * 1e3,
+        fp16_ms=halves * 1e3,
+        mixed_ms=mixed * 1e3,
+        fp32_error=found.errors[0],
+        fp16_error=found.errors[1],
+        error=max(found.errors[2], plan.error),
+        fp32_mb=of_floats.peak_bytes / 2**20,
+        fp16_mb=of_halves.peak_bytes / 2**20,
+        mb=explanation.peak_bytes / 2**20,
         halves=stored.count("float16"),
         int8=quantised,
         tensors=quantised + stored.count("float16") + stored.count("float32"),
         tf32=sum(node.precision == "tf32" for node in explanation.nodes),
         integers=len(plan.integers),
         means=len(plan.means),
-        tuning_s=seconds,
+        tuning_s=found.seconds,
         complete=plan.complete,
     )
 
 
-def models(names: Sequence[str], folder: Path | None, batch: int) -> Iterator[tuple[str, bytes]]:
+def models(names: Sequence[str], folder: Path | None, batch: int) -> Iterator[Model]:
     """The networks and the mixtures of experts of the bench, and the files of a folder."""
     for name in (*networks.NETWORKS, *networks.MIXTURES):
         if name in names or not (names or folder):
-            yield name, networks.build(name, batch)
+            yield Model(name, batch)
     for path in sorted(folder.glob("*.tflite")) if folder else []:
         if not names or path.stem in names:
-            yield path.stem, path.read_bytes()
+            yield Model(path.stem, 1, str(path.absolute()))
 
 
 COLUMNS = (
@@ -217,26 +268,48 @@ def run(
     samples: Annotated[int, typer.Option(min=2, help="That tuning gets; as many check it.")] = 8,
     max_error: Annotated[float, typer.Option(help="Bound of the relative L2 error.")] = 1e-3,
     prefer: Prefer = "time",
+    processes: Annotated[
+        int, typer.Option(min=1, help="That search at a time, each for a plan of one model.")
+    ] = 1,
+    limit: Annotated[
+        float,
+        typer.Option(help="With several processes: seconds after which searches are given up."),
+    ] = 3600.0,
 ) -> list[Row]:
     """Tune the precisions of models, and compare the plans with fp16 and fp32.
 
-    A row is red if its plan exceeds the bound, on samples of tuning or on others.
+    A row is red if its plan exceeds the bound, on samples of tuning or on others. With several
+    processes, the plans are compared when all searches have ended, so nothing else uses the device.
     """
     report = Report[Row](setting, runtime=setting.runtime)
-    for name, model in models(names or (), folder, batch):
-        try:
-            row = measure(
-                name, model, setting, batch=batch, count=samples, max_error=max_error,
-                prefer=prefer,
-            )  # fmt: skip
-        except (clgpu_delegate.ClgpuError, ValueError) as error:
-            report.say(f"{name}: left out: {str(error)[:200]}")
+    chosen, how = list(models(names or (), folder, batch)), Search(max_error, samples, prefer)
+    for model, row in _rows(chosen, setting, how, processes, limit, report.say):
+        if isinstance(row, Exception):
+            report.say(f"{model.name}: left out: {str(row)[:200]}")
             continue
-        report.add([row], network=name)
+        report.add([row], network="" if model.file else model.name)
         report.say(
-            f"{name}: {row.speedup:.2f} times fp16's speed, error {row.error:.1e}, "
+            f"{model.name}: {row.speedup:.2f} times fp16's speed, error {row.error:.1e}, "
             f"{row.memory:.2f} of fp16's memory"
         )
     red = lambda row: "red" if row.error > max_error else ""  # noqa: E731
     title = f"{setting.title}, {samples} samples and as many others, errors up to {max_error:g}"
     return report.finish(TextTable.of(title, report.rows, COLUMNS, red))
+
+
+def _rows(
+    chosen: Sequence[Model], setting: Setting, how: Search, processes: int, limit: float,
+    say: mixed_processes.Say,
+) -> Iterator[tuple[Model, Row | Exception]]:  # fmt: skip
+    """The row of each model, or why it has none."""
+    if processes > 1:
+        with mixed_processes.Searches(chosen, setting, how, processes, limit, say) as searches:
+            yield from searches.rows()
+        return
+    for model in chosen:
+        row: Row | Exception
+        try:
+            row = compare(model, search(model, setting, how), setting)
+        except (clgpu_delegate.ClgpuError, ValueError) as error:
+            row = error
+        yield model, row

@@ -11,6 +11,8 @@ from bench.conv_layers import LAYERS, Layer
 from bench.conv_measure import Row
 from bench.conv_report import LayerTimes, bound_ms, by_layer, totals
 from bench.figures.source import Source, Sources, caption
+from bench.formats import Row as FormatRow
+from bench.mixed import Row as MixedRow
 from bench.nets import Row as NetRow
 from bench.peaks import Peaks
 from bench.placement import Row as PlacementRow
@@ -25,7 +27,11 @@ NAMES = {
     "alexnet": "AlexNet", "espcn": "ESPCN", "inception_v1": "InceptionV1",
     "inception_v3": "InceptionV3", "lenet5": "LeNet-5", "mobilenet_v1": "MobileNetV1",
     "mobilenet_v2": "MobileNetV2", "pynet": "PyNET, 64 x 64", "resnet50": "ResNet50",
-    "transformer": "Transformer", "unet": "U-Net",
+    "transformer": "Transformer", "unet": "U-Net", "deeplab_fp32": "deeplab",
+    "mp_hand_landmark_full": "MediaPipe, hand landmarks",
+    "mp_pose_detection": "MediaPipe, pose detection",
+    "mp_pose_landmark_full": "MediaPipe, pose landmarks",
+    "lenet5_digits": "LeNet-5, trained", "imagenet_moe": "mixture of experts",
     "colours": "1x1 convolution, 1080p", "edges": "3x3 convolution, 1080p",
 }  # fmt: skip
 NETWORKS = (
@@ -387,6 +393,49 @@ def cpu(source: Source) -> str:
         f"A CPU as the OpenCL device, host ms in fp32 (stock TensorFlow Lite on the same cores): "
         f"{listing(parts)}."
     )
+
+
+@figure("mixed-cpu", f"{CPU}/mixed.json")
+def mixed_plans(source: Source) -> str:
+    """Plans of precisions beside fp16, by model and batch."""
+    rows = [
+        [
+            name_of(row.model), str(row.batch), number(row.fp16_ms), number(row.mixed_ms),
+            f"{row.speedup:.2f}", _short(row.fp16_error), _short(row.error), f"{row.memory:.2f}",
+        ]
+        for row in source.rows(MixedRow)
+    ]  # fmt: skip
+    headings = [
+        "network", "batch", "fp16 ms", "plan ms", "times fp16's speed", "error of fp16",
+        "of the plan", "of fp16's memory",
+    ]  # fmt: skip
+    return "\n\n".join([table(headings, rows), caption(source)])
+
+
+def _short(error: float | None) -> str:
+    return "infinite" if error is None else f"{error:.1e}".replace("e-0", "e-")
+
+
+@figure("formats-cpu", f"{CPU}/formats.json")
+def formats_cpu(source: Source) -> str:
+    """Number formats: times relative to fp32 of the same network, memory and accuracy."""
+    rows = []
+    for row in source.rows(FormatRow):
+        whole = source.row(FormatRow, network=row.network, batch=row.batch, format="fp32")
+        known = row.device_ms is not None and row.top1 is not None
+        rows.append([
+            name_of(row.network) if row.format == "fp32" else "", row.format,
+            number(whole.device_ms / row.device_ms) if known else "", number(row.device_ms),
+            number(row.peak_bytes / 1e6) if known else "",
+            number(row.weight_bytes / 1e6) if known else "", _short(row.error) if known else "",
+            f"{100 * row.top1:.0f} %" if known else "",
+            f"{100 * row.accuracy:.1f} %" if row.accuracy is not None else "",
+        ])  # fmt: skip
+    headings = [
+        "network", "format", "times fp32's speed", "device ms", "device MB", "weights MB", "error",
+        "same top-1", "accuracy",
+    ]  # fmt: skip
+    return "\n\n".join([table(headings, rows), caption(source)])
 
 
 @figure("stream", f"{GPU}/stream.json")

@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from clgpu_delegate.errors import OptionError
+
+try:
+    import fcntl
+except ImportError:  # there is none on Windows
+    fcntl = None  # type: ignore[assignment]
 
 if TYPE_CHECKING:
     from clgpu_delegate.delegate import Delegate
 
 BUSY = 0.2
 """Largest share of the cores that other processes may use for reliable times."""
+
+LOCK = "CLGPU_TIMING_LOCK"
+"""Environment variable that may name a file: processes with the same one time the device one after
+the other, so that several of them may search for plans of precisions at a time."""
 
 _STATISTICS = Path("/proc/stat")
 _SAMPLE_S = 0.25
@@ -98,8 +111,38 @@ def _core_times() -> tuple[int, int] | None:
     return sum(ticks) - idle, sum(ticks)
 
 
+@contextlib.contextmanager
+def alone() -> Iterator[None]:
+    """Wait until no other process with the same `LOCK` is within, and keep others out.
+
+    Raises
+    ------
+    OptionError
+        If the file cannot be opened, or the system has no such locks.
+    """
+    path = os.environ.get(LOCK)
+    if not path:
+        yield
+        return
+    if fcntl is None:
+        raise OptionError(f"{LOCK} is set, but this system has no fcntl, whose locks it needs")
+    with contextlib.ExitStack() as stack:
+        try:
+            file = stack.enter_context(Path(path).open("ab"))
+        except OSError as error:
+            raise OptionError(
+                f"{LOCK} is {path}, which cannot be opened: {error.strerror}; allowed: a file that "
+                "can be written"
+            ) from None
+        fcntl.flock(file, fcntl.LOCK_EX)  # until the file is closed
+        yield
+
+
 def device_times(*delegates: Delegate, turns: int = 3) -> list[float]:
-    """Seconds per inference of each: they take turns, so that a change of the clock affects all."""
+    """Seconds per inference of each: they take turns, so that a change of the clock affects all.
+
+    Each turn is `alone`.
+    """
     times: list[list[float]] = [[] for _ in delegates]
     runs = [
         max(1, min(200, int(_SLOT_SECONDS / max(delegate.device_time(1), 1e-6))))
@@ -107,5 +150,6 @@ def device_times(*delegates: Delegate, turns: int = 3) -> list[float]:
     ]
     for _ in range(turns):
         for own, delegate, count in zip(times, delegates, runs):
-            own.append(delegate.device_time(count))
+            with alone():
+                own.append(delegate.device_time(count))
     return [statistics.median(own) for own in times]

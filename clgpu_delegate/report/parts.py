@@ -97,10 +97,15 @@ class Node:
     """Whether the kernel adds products in half, block by block (option `sums`)."""
 
     precision: str = ""
-    """Of the numbers that the kernel computes with: ``"fp32"``, ``"fp16"``, ``"tf32"`` (floats, and
-    factors of products are rounded), ``"tf32_pairs"`` (floats, and factors are sums of two TF32
-    numbers), or a type of integers; empty where no kernel runs. Sums are
-    float, or exact integers, unless `adds_halves`: see `sums`."""
+    """Of the numbers that the kernel computes with: ``"fp32"``, ``"fp16"`` (halves, which a
+    kernel may make of floats: a half of each, or a sum of two), ``"tf32"`` (floats, and factors of
+    products are rounded), ``"tf32_pairs"`` (floats, and factors are sums of two TF32 numbers), or a
+    type of integers; empty where no kernel runs. Sums are float, or exact integers, unless
+    `adds_halves`: see `sums`."""
+
+    rounds_factors: bool = False
+    """Whether its first input is stored as float, and tensor cores multiply TF32 numbers or halves
+    that are made of it."""
 
     flops: float = 0.0
     """Arithmetic operations of an inference, two for each multiply-add; 0 where no kernel runs."""
@@ -168,6 +173,7 @@ class Node:
             input_ids=tuple(entry["input_ids"]),
             output_ids=tuple(entry["output_ids"]),
             adds_halves=entry["adds_halves"],
+            rounds_factors=entry.get("rounds_factors", False),
             precision=entry.get("precision", ""),
             flops=entry["flops"],
             bytes_read=entry["bytes_read"],

@@ -219,6 +219,7 @@ struct Candidate {
   Form form = Form::kTuned;
   bool adds_halves = false;   ///< intermediate sums are rounded to half; otherwise sums are exact
   bool tensor_cores = false;  ///< they compute the products, with their own peak rate
+  bool makes_halves = false;  ///< ... of halves, which launches or kernels make of float inputs
   /// Estimate of its time on the device, with the launch; 0 if the engine has no model of it.
   double microseconds = 0;
 };

@@ -129,6 +129,7 @@ Chosen choose(const ir::Graph& graph, const ir::Node& node, const DeviceInfo& de
     choice.candidate = candidate.name;
     choice.adds_halves = candidate.adds_halves;
     choice.tensor_cores = candidate.tensor_cores;
+    choice.makes_halves = candidate.makes_halves;
     if (options.distrusted) choice.engine = engine_signature(family.name, candidate);
     choice.origin = origin;
     return Chosen{candidate, std::move(choice)};

@@ -140,6 +140,7 @@ struct Choice {
   int position = -1;  ///< ... and in the graph that was planned
   std::string family, candidate;
   bool adds_halves = false, tensor_cores = false;  ///< the candidate, as kernel::Candidate has it
+  bool makes_halves = false;
   Origin origin = Origin::kDefault;
   std::string engine;     ///< as plan::engine_signature; empty without PlanOptions::distrusted
   std::string signature;  ///< as plan::signature; empty without PlanOptions::tuned

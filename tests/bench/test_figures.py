@@ -13,7 +13,17 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from bench import conv_measure, nets, placement, plan_digests, pynet, recording, stream
+from bench import (
+    conv_measure,
+    formats,
+    mixed,
+    nets,
+    placement,
+    plan_digests,
+    pynet,
+    recording,
+    stream,
+)
 from bench.__main__ import app
 from bench.conv_layers import LAYERS
 from bench.figures import marks, tables
@@ -85,6 +95,15 @@ def made_up() -> dict[str, Record]:
         stream.Row("unet", 16, "fp32", "stream", 12.6, 4.2, 900.0, 100.0, 200.0, many, 800.0, True)
         for many in (400.0, 250.0)
     ]
+    plans = [
+        mixed.Row("lenet5", 1, 3.0, 2.0, 1.0, 1e-6, error, 8e-4, 20.0, 10.0, 11.0, 5, 0, 9, 0, 0, 0,
+                  8.0, True)
+        for error in (2e-3, math.inf)
+    ]  # fmt: skip
+    kinds = [
+        formats.Row("lenet5", 1, "fp32", 13, 13, 2.0, 2.1, 10**6, 10**5, 1e-6, 1.0, 0.98),
+        formats.Row("lenet5", 1, "int16", note="refused"),
+    ]
     placed = [placement.Row("lenet5", 0.01, 0.05, 0.01, 0.01, 0.02, 0.06, "cpu", "cpu", 0.5)]
     gpu: Any = {"device": ON_GPU, "peers": WITH_TORCH}
     cpu: Any = {"device": ON_CPU, "peers": STOCK}
@@ -106,6 +125,8 @@ def made_up() -> dict[str, Record]:
         f"{CPU}/nets.json": record_of(
             "nets", [net("resnet50", 1, p) for p in ("fp32", "int8")], **cpu
         ),
+        f"{CPU}/mixed.json": record_of("mixed", plans, **cpu),
+        f"{CPU}/formats.json": record_of("formats", kinds, **cpu),
         f"{CPU}/placement.json": record_of("placement", placed, **cpu),
     }
 

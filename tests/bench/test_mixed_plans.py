@@ -28,18 +28,21 @@ def joined(ids):
 
 def told(precision):
     nodes = plan(precision).nodes
-    return {node.index: (node.precision, node.candidate) for node in nodes if node.candidate}
+    return {
+        node.index: (node.precision, node.candidate, node.rounds_factors)
+        for node in nodes if node.candidate
+    }
 
 mixed = plan("mixed")
 prefix = f"model={mixed.mixed.model}"
 last = max(node.index for node in mixed.nodes)
 wholes = {name: told(name) for name in ("fp32", "tf32", "fp16", "mixed")}
-rounded = [n for n, (precision, _) in wholes["tf32"].items() if precision == "tf32"]
+rounded = [n for n, (*_, rounds) in wholes["tf32"].items() if rounds]
 some = rounded[::2]
 # As tune lists them where fp16 holds the bound: no input or output of the model.
 floats = {t.id for t in plan("fp32").tensors if t.storage == "float32"}
 halves = [t.id for t in plan("fp16").tensors if t.storage == "float16" and t.id in floats]
-factors = [n for n, (precision, _) in wholes["fp16"].items() if precision == "tf32"]
+factors = [n for n, (*_, rounds) in wholes["fp16"].items() if rounds]
 plans = {
     "nothing": told(prefix),
     "every tf32": told(f"{prefix},tf32=0-{last}"),
@@ -81,8 +84,11 @@ def test_plans_of_nothing_and_of_all_choose_the_kernels_of_whole_precisions(made
     assert plans["every tf32"] == wholes["tf32"] != wholes["fp32"]
     # A plan lets the first product round to TF32 only; fp16 lets a kernel make it halves, too.
     whole, planned = dict(wholes["fp16"]), dict(plans["every half"])
-    assert whole.pop(first)[1].startswith("tensor_pairs_")
+    precision, kernel, _ = whole.pop(first)
+    assert kernel.startswith("tensor_pairs_")
+    assert precision == "fp16"
     assert planned.pop(first) == wholes["tf32"][first]
+    assert wholes["tf32"][first][0] == "tf32"
     assert planned == whole
 
 

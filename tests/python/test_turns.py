@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import subprocess
+import sys
+import time
 
 import pytest
 
+from clgpu_delegate.errors import OptionError
 from clgpu_delegate.measure import comparison, turns
 from clgpu_delegate.measure.comparison import Beside, compare
 from tests.python import models
@@ -103,3 +107,30 @@ def test_a_device_of_another_type_is_shown_beside(model, monkeypatch):
         "a GPU", "a missing one",
     ]  # fmt: skip
     assert compare(model, runs=1).beside == ()
+
+
+ENTERS = """
+import time
+from clgpu_delegate.measure import turns
+
+print(flush=True)
+with turns.alone():
+    print(time.monotonic())
+"""
+
+
+def test_processes_with_a_timing_lock_are_alone(tmp_path, monkeypatch):
+    monkeypatch.setenv(turns.LOCK, str(tmp_path / "lock"))
+    with turns.alone():
+        other = subprocess.Popen([sys.executable, "-c", ENTERS], stdout=subprocess.PIPE)
+        other.stdout.readline()  # it waits for the lock, or soon will
+        time.sleep(0.2)
+        released = time.monotonic()
+    entered, _ = other.communicate(timeout=60)
+    assert float(entered) >= released  # both count from the start of the machine
+
+
+def test_timing_lock_that_cannot_be_opened_is_an_error(tmp_path, monkeypatch):
+    monkeypatch.setenv(turns.LOCK, str(tmp_path / "missing" / "lock"))
+    with pytest.raises(OptionError, match=r"CLGPU_TIMING_LOCK is .*, which cannot be opened"):
+        turns.alone().__enter__()

@@ -52,14 +52,16 @@ from clgpu_delegate.report.parts import Node
 _HELD_BACK = 1 / 3  # of the samples
 _ALONE_SAMPLES = 4  # that measure a group alone
 _ALONE_SHARE = 0.4  # of the budget
-_WEIGHTS_SHARE = 0.2  # of the budget, for the last step where the others have spent all of it
+_MEMORY_SHARE = 0.2  # of the budget, for the last step where the others have spent all of it
 _FLOATS_SHARE = 0.5  # of the budget: the rest is left to integers
 _FAR = 30  # times the bound: with a larger error of all integers, no budget is left to some
 _MARGIN = 0.85  # of the bound: samples that the search has not seen may have larger errors
 _HELD_MARGIN = 0.9  # the same of those that are held back, since others may have larger ones yet
 _DEVIATIONS = 3  # standard deviations of the errors of samples, above their mean
 _LEAST_SPREAD = 0.25  # of the mean: a few samples may be alike by chance
-_ALIKE = 1.02  # times within this factor are equal: then memory decides
+_ALIKE = 1.02  # times within this factor are equal, and so is memory
+_SLIGHTLY_SLOWER = 1.1  # than the fastest, which a plan may be that saves a larger share of memory
+_WORTH_AN_ERROR = 1e-3  # of the peak: what saves less memory is no reason for an error
 _FAR_TOO_MUCH = (
     8  # times what is left of the bound, in squares: such a group is not tried as a whole
 )
@@ -97,7 +99,8 @@ class _Search:
         self._best: list[Change] = []
         self._saved = 0.0  # by the best: seconds or bytes
         self._best_error = 0.0
-        # More weights as half: beside the best and the base (true), or beside pairs only.
+        # More weights and results as half: beside the best and the base (true), or beside pairs
+        # only.
         self._lighter: list[tuple[bool, list[Change]]] = []
         self._measured: list[Change] = []
         count = len(subject.samples)
@@ -179,6 +182,8 @@ class _Search:
             if halves.error <= subject.max_error:
                 self._keep_held(self._candidate(self._base), halves, halves.errors)
             changes = self._integers(floats, self._alone)
+            # Floats between the kernels, which need no conversions, and less memory than floats.
+            self._lighter.append((False, [change for change in half if change.kind == "weights"]))
         else:
             rounded = self._trials.try_whole("tf32", self._alone)
             self._rounds = rounded is not None and _rounds_factors(rounded.explanation)
@@ -201,7 +206,7 @@ class _Search:
         if with_integers and self._integers_may_hold():
             self._spend_integers()
         if saves_time:
-            self._spend_weights(changes)
+            self._spend_memory(changes)
         return [*self._base, *self._best]
 
     # What may change.
@@ -247,7 +252,7 @@ class _Search:
 
         The error is almost that of floats, so all else is searched for beside it.
         """
-        nodes = {n.index: n for n in rounded.explanation.nodes if n.precision == "tf32"}
+        nodes = {n.index: n for n in rounded.explanation.nodes if n.rounds_factors}
         every = [Change("pairs", frozenset((n,)), nodes[n].op, 0.0, 0, node=n) for n in nodes]
         whole = self._trials.try_whole(self._text(every), self._alone) if every else None
         if whole is None:
@@ -406,10 +411,13 @@ class _Search:
         return changes
 
     def _rounded(self, floats: Whole, rounded: Whole) -> list[Change]:
-        """TF32: a change for each node that uses it, in tf32 or, of floats, in fp16."""
+        """TF32: a change for each node that uses it, in tf32 or, of floats, in fp16.
+
+        There a kernel may make halves of the floats, which round them as TF32 does.
+        """
         changes = []
         for node in rounded.explanation.nodes:
-            if node.precision == "tf32":
+            if node.rounds_factors:
                 gain = floats.times.get(node.index, 0.0) - rounded.times.get(node.index, 0.0)
                 own = frozenset((node.index,))
                 changes.append(Change("factors", own, node.op, gain, 0, node=node.index))
@@ -451,8 +459,8 @@ class _Search:
         taken = names_of(self._best)
         return parts_of(order, lambda part: part.name not in taken)
 
-    def _spend_weights(self, changes: Sequence[Change]) -> None:
-        """At last more weights as half, as many as hold the bound: they save memory.
+    def _spend_memory(self, changes: Sequence[Change]) -> None:
+        """At last more weights as half, and results at the peak, as many as hold the bound.
 
         Beside what was found, and beside floats, which leave the whole bound to them. Largest
         first, since few have been measured alone. The end decides whether they cost time.
@@ -460,14 +468,11 @@ class _Search:
         if self._stopped:
             return
         found, base, saved = self._best, self._base, self._saved
-        least = time.monotonic() + _WEIGHTS_SHARE * self._subject.budget
-        self._trials.end = max(self._trials.end, least)
         taken = [*base, *found]
         for start in [taken] if len(taken) == len(self._pairs) else [taken, self._pairs]:
-            ids = united(start)
-            stored = {*ids.half, *ids.int8, *ids.bfloat, *self._weights_of(ids.integers)}
-            weights = [c for c in changes if c.kind == "weights" and not c.ids & stored]
-            weights.sort(key=lambda change: change.bytes, reverse=True)
+            least = time.monotonic() + _MEMORY_SHARE * self._subject.budget
+            self._trials.end = max(self._trials.end, least)
+            weights, results = self._left_as_float(changes, united(start))
             self._base, self._best, self._saved = list(start), [], 0.0
             with self._interruptible():
                 self._prefix(
@@ -477,10 +482,45 @@ class _Search:
                     ]
                 )
             names = names_of(self._best)
-            if names:
-                more = [c for c in weights if c.name in names]
+            more = [c for c in weights if c.name in names]
+            with self._interruptible():
+                self._lower_peak(results, more)
+            if more:
                 self._lighter.append((start is taken, more))
         self._base, self._best, self._saved = base, found, saved
+
+    def _left_as_float(
+        self, changes: Sequence[Change], ids: Ids
+    ) -> tuple[list[Change], list[Change]]:
+        """Weights and results that may be half beside a plan: large ones, the largest first."""
+        stored = {*ids.half, *ids.int8, *ids.bfloat, *self._weights_of(ids.integers)}
+        least = _WORTH_AN_ERROR * self._peak
+        left = [c for c in changes if not c.ids & stored and c.bytes >= least]
+        left.sort(key=lambda change: change.bytes, reverse=True)
+        over = {c.name for c in self._measured if not c.error <= self._allowed}
+        return (
+            [change for change in left if change.kind == "weights"],
+            [change for change in left if change.kind == "results" and change.name not in over],
+        )
+
+    def _lower_peak(self, results: Sequence[Change], taken: list[Change]) -> None:
+        """Add those to what was taken beside the base that lower the peak of memory.
+
+        Where two of them are needed to lower it, the first one alone does not.
+        """
+        start = self._trial([*self._base, *taken], self._alone[:1])
+        if start is None:
+            return
+        least, tried = start.explanation.peak_bytes, list(taken)
+        for number, change in enumerate(results):
+            self._tell(number, len(results), change, "at the peak of memory")
+            measured = self._trial([*self._base, *tried, change], self._seen)
+            if measured is None or not self._within(measured):
+                continue
+            tried.append(change)
+            if measured.explanation.peak_bytes < least - _WORTH_AN_ERROR * self._peak:
+                least = measured.explanation.peak_bytes
+                taken[:] = tried
 
     def _spend_sums(self) -> None:
         """Then sums in half, of nodes that the plan so far lets read halves.
@@ -756,9 +796,7 @@ class _Search:
     def _holds(self, changes: Sequence[Change]) -> bool:
         """Whether they hold the bound together; then they are the best, unless others save more."""
         measured = self._trial([*self._base, *changes], self._seen)
-        if measured is None or measured.error > self._allowed:
-            return False
-        if self._expected(measured.errors) > self._subject.max_error:
+        if measured is None or not self._within(measured):
             return False
         if self._subject.prefer == "memory":
             saved: float = self._peak - measured.explanation.peak_bytes
@@ -769,6 +807,11 @@ class _Search:
             self._best, self._saved = list(changes), saved
             self._best_error = measured.error
         return True
+
+    def _within(self, measured: Measured) -> bool:
+        """Whether the errors on samples of the search leave enough of the bound to others."""
+        bound = self._subject.max_error
+        return measured.error <= self._allowed and self._expected(measured.errors) <= bound
 
     def _tell(self, done: int, count: int, change: Change, what: str) -> None:
         self._bar.show(f"{change.op} {what}", done, count)
@@ -834,11 +877,14 @@ class _Search:
         if saves_memory:
             chosen = min(right, key=lambda i: (own[i].bytes, own[i].seconds))
         else:
+            cost = [point.seconds * max(point.bytes, 1) for point in own]
             least = min(own[i].seconds for i in right)
-            close = [i for i in right if own[i].seconds <= least * _ALIKE]
-            least_bytes = min(own[i].bytes for i in close) * _ALIKE
+            halves = [point.seconds for point in wholes if point.name == "fp16"]
+            most = max(least * _ALIKE, min([least * _SLIGHTLY_SLOWER, *halves]))
+            close = [i for i in right if own[i].seconds <= most]
+            least_cost = min(cost[i] for i in close) * _ALIKE
             # What saves nothing is no reason for an error.
-            close = [i for i in close if own[i].bytes <= least_bytes]
+            close = [i for i in close if cost[i] <= least_cost]
             chosen = min(close, key=lambda i: (own[i].error, own[i].seconds))
         others = [
             named_point(point, f"candidate {number}", candidate.ids)
@@ -984,7 +1030,7 @@ class _Search:
 
 
 def _rounds_factors(explanation: Explanation) -> bool:
-    return any(node.precision == "tf32" for node in explanation.nodes)
+    return any(node.rounds_factors for node in explanation.nodes)
 
 
 def _roots(explanation: Explanation) -> dict[int, int]:

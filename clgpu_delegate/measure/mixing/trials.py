@@ -15,7 +15,7 @@ from clgpu_delegate.base.number_types import kind_of
 from clgpu_delegate.base.progress import Bar
 from clgpu_delegate.delegate import Delegate
 from clgpu_delegate.errors import ClgpuError, InputError
-from clgpu_delegate.measure.turns import device_times
+from clgpu_delegate.measure.turns import alone, device_times
 from clgpu_delegate.options import Options
 from clgpu_delegate.precision import RELATIVE_L2, TOP_1, PrecisionPlan, PrecisionPoint
 from clgpu_delegate.report.explanation import Explanation
@@ -154,7 +154,9 @@ class Trials:
         """Errors, and the times of each node."""
         with self.loaded(precision, numbers) as measured:
             times: dict[int, float] = {}
-            for row in measured.delegate.launch_times():
+            with alone():
+                launches = measured.delegate.launch_times()
+            for row in launches:
                 times[row.node] = times.get(row.node, 0.0) + row.microseconds * 1e-6
             return Whole(measured.error, measured.explanation, times, measured.errors)
 

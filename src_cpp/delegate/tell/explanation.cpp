@@ -51,6 +51,7 @@ void write(Writer& to, const NodeReport& node) {
     field(to, "bytes_read", node.work.bytes_read);
     field(to, "bytes_written", node.work.bytes_written);
     field(to, "adds_halves", node.adds_halves);
+    field(to, "rounds_factors", node.rounds_factors);
     field(to, "precision", node.precision);
   });
 }

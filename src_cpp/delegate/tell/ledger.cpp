@@ -74,14 +74,20 @@ void set_choice(NodeReport& node, const plan::Choice& choice) {
 }
 
 // Of the first input; of a node without inputs, of its output.
-const char* precision_of(const ir::Graph& graph, const plan::Choice& choice) {
+DType storage_of(const ir::Graph& graph, const plan::Choice& choice) {
   const ir::Node& node = graph.nodes.at(uz(choice.position));
   const auto& ids = node.inputs.empty() || node.inputs[0] < 0 ? node.outputs : node.inputs;
-  const DType type = graph.tensor(ids.at(0)).storage;
+  return graph.tensor(ids.at(0)).storage;
+}
+
+const char* precision_of(const ir::Graph& graph, const plan::Choice& choice) {
+  const ir::Node& node = graph.nodes.at(uz(choice.position));
+  const DType type = storage_of(graph, choice);
   if (type == DType::kF16) return "fp16";
   if (type == DType::kBF16) return "bf16";
   if (type != DType::kF32) return name_of(type);
   if (!choice.tensor_cores) return "fp32";
+  if (choice.makes_halves) return "fp16";
   return ir::allows_tf32(graph, node)         ? "tf32"
          : ir::allows_tf32_pairs(graph, node) ? "tf32_pairs"
                                               : "fp32";
@@ -94,12 +100,16 @@ void set_outcome(NodeReport& node, const std::string& reason, const Outcome& out
   node.reason = reason;
   node.candidates.clear();
   node.refused.clear();
-  node.adds_halves = node.tensor_cores = false;
+  node.adds_halves = node.tensor_cores = node.rounds_factors = false;
   if (const auto work = outcome.work.find(node.index); work != outcome.work.end())
     node.work = work->second;
   if (const auto choice = outcome.choices.find(node.index); choice != outcome.choices.end()) {
     set_choice(node, *choice->second);
     node.precision = precision_of(outcome.graph, *choice->second);
+    const ir::Node& planned = outcome.graph.nodes.at(uz(choice->second->position));
+    node.rounds_factors = choice->second->tensor_cores &&
+                          storage_of(outcome.graph, *choice->second) == DType::kF32 &&
+                          ir::allows_tf32(outcome.graph, planned);
   } else if (const int into = ir::merged_into(outcome.graph, node.index); into >= 0) {
     node.fused_into = into;
     node.reason = "fused into node " + std::to_string(into);

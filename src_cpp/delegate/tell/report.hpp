@@ -38,6 +38,7 @@ struct NodeReport {
   ops::Work work;  ///< of one inference; none without a kernel
   /// The kernel, as kernel::Candidate has it.
   bool adds_halves = false, tensor_cores = false;
+  bool rounds_factors = false;  ///< tensor cores multiply less exact numbers than the stored floats
   /// Of the numbers that the kernel computes with: "fp32", "fp16" (halves), "tf32" (floats, factors
   /// are rounded), or the type of integers; empty without a kernel.
   const char* precision = "";

@@ -421,6 +421,7 @@ std::vector<kernel::Candidate> warps(const NodeContext& node, const Products& si
     return {};
   kernel::Candidate candidate{"warps", {}, {}};
   candidate.tensor_cores = true;
+  candidate.makes_halves = split;
   const std::int64_t bits = narrow ? 4 : bytes ? 8 : 16;
   const WarpsTile tile = warps_tile(bits, size.depth, fusion.gated);
   const int apart = fusion.apart > 0 ? fusion.apart : kRun;

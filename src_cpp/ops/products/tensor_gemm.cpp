@@ -356,6 +356,7 @@ class Maker {
     launches.push_back(std::move(launch));
     kernel::Candidate candidate{std::move(name), std::move(launches), std::move(scratch)};
     candidate.tensor_cores = true;
+    candidate.makes_halves = p_.pairs.has_value();
     return candidate;
   }
 
