@@ -173,6 +173,13 @@ void skip_experts(ir::Graph& graph, Experts experts);
 /// where they are; the GATHER has no readers then.
 void gather_experts(ir::Graph& graph, Experts experts);
 
+/// Experts with predicates (skip_experts) that differ in nothing but constants, whose gates are
+/// weights at the indices of the largest scores, and whose products with the gates are added: each
+/// operation of theirs becomes one node, which computes it for those that each sample has picked,
+/// with the matrices of all experts as one constant. Without `groups`, as with a memory budget, all
+/// stay apart. Relies on dimensions.
+void group_experts(ir::Graph& graph, bool groups, const DeviceInfo& device);
+
 /// A normalisation by the mean square moves into the products of matrices that read its result, and
 /// a multiplication of the results of two products of the same rows into one node with them; the
 /// rotation of a row, and its update of a part of a tensor, into the product that computes the row:
@@ -240,6 +247,7 @@ struct PipelineOptions {
   bool chains = false;   ///< of order_levels
   DynamicRange dynamic_range = DynamicRange::kDequantize;
   Experts experts = Experts::kSparse;
+  bool grouped_experts = true;  ///< of group_experts
   /// False: branches of IF stay graphs of their own, so that only what runs needs device memory.
   bool inlines_branches = true;
 };

@@ -56,6 +56,11 @@ const std::vector<Pass>& pipeline() {
        [](G& graph, const O& o, const D& d) { fuse_squeeze_excite(graph, o.gates, d); }},
       {"skip_experts", [](G& graph, const O& o, const D&) { skip_experts(graph, o.experts); }},
       {"gather_experts", [](G& graph, const O& o, const D&) { gather_experts(graph, o.experts); }},
+      {"group_experts",
+       [](G& graph, const O& o, const D& d) {
+         // What a plan of precisions says of a weight was measured with experts by themselves.
+         group_experts(graph, o.grouped_experts && o.precision != Precision::kMixed, d);
+       }},
       // Before an addition,
       {"fuse_lookup", [](G& graph, const O&, const D&) { fuse_lookup(graph); }},
       {"fuse_prelu", [](G& graph, const O&, const D&) { fuse_prelu(graph); }},

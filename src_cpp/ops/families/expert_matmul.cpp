@@ -1,10 +1,12 @@
 // Family of products with matrices that are chosen by index, in place. A family without an
-// operation: passes::gather_experts makes its nodes of a GATHER of matrices and a BATCH_MATMUL.
+// operation: passes::gather_experts makes its nodes of a GATHER of matrices and a BATCH_MATMUL,
+// passes::group_experts of FULLY_CONNECTED nodes.
 #include "ops/families/expert_matmul.hpp"
 
 #include <algorithm>
 
 #include "ops/families/batch_matmul.hpp"
+#include "ops/families/fully_connected_fused.hpp"
 #include "ops/families/gather.hpp"
 #include "ops/shared/common.hpp"
 
@@ -175,7 +177,7 @@ double flops(const NodeContext& node) {
 
 }  // namespace
 
-extern const Family kExpertMatmulFamily;
+extern const Family kFullyConnectedFamily;
 const Family kExpertMatmulFamily = [] {
   Family family;
   family.name = "expert_matmul";
@@ -187,6 +189,7 @@ const Family kExpertMatmulFamily = [] {
   family.candidates = candidates;
   family.flops = flops;
   family.work_kind = WorkKind::kProduct;
+  family.fuses = {&kFullyConnectedFamily};
   return family;
 }();
 
@@ -216,6 +219,31 @@ std::optional<ir::Node> expert_matmul(const ir::Graph& graph, const ir::Node& ga
   node.kind = &kExpertMatmulFamily;
   node.attrs = share(attrs);
   node.inputs = {x, gather.inputs[0], gather.inputs[1]};
+  return node;
+}
+
+bool is_expert_product(const ir::Graph& graph, const ir::Node& product) {
+  if (!is_fully_connected(product) || product.tail != nullptr ||
+      product.epilogue.activation == ir::Activation::kPrelu)
+    return false;
+  for (int slot = kMatrices + 1; slot < static_cast<int>(product.inputs.size()); ++slot) {
+    if (product.inputs[uz(slot)] >= 0) return false;
+  }
+  const ir::Tensor &x = graph.tensor(product.inputs[kX]), &y = graph.tensor(product.outputs[0]);
+  const ir::Tensor& matrix = graph.tensor(product.inputs[kMatrices]);
+  return matrix.is_constant() && matrix.constant->dtype != DType::kBF16 &&
+         matrix.dtype == DType::kF32 && !matrix.is_quantized() && matrix.shape.rank() == 2 &&
+         x.dtype == DType::kF32 && y.dtype == DType::kF32 && x.shape.back(0) == matrix.shape[1] &&
+         y.shape.back(0) == matrix.shape[0];
+}
+
+ir::Node expert_product(const ir::Node& product, int x, int matrices, int indices, int result) {
+  ir::Node node = product;
+  node.kind = &kExpertMatmulFamily;
+  node.attrs = share(ExpertMatmulAttrs{});
+  node.inputs = {x, matrices, indices};
+  node.outputs = {result};
+  node.predicate = -1;
   return node;
 }
 
