@@ -9,15 +9,16 @@
 
 __kernel void expert_sum(__global const Y_T *y, __global const WEIGHT_T *weights,
                          __global DST_T *dst, int cols, int count) {
-  const int n = get_global_id(0);
-  const size_t row = get_global_id(1);
+  const int n = get_global_id(0), row = get_global_id(1);
   if (n >= cols) return;
+  weights += (size_t)row * count;
+  y += (size_t)row * count * cols;
   float sum = 0.0f;
   for (int i = 0; i < count; ++i) {
-    const size_t at = row * count + i;
-    const float weight = LOAD(WEIGHT_T, weights, at);
-    if (isinf(weight)) sum = NAN;
-    if (weight != 0.0f) sum = mad(weight, LOAD(Y_T, y, at * cols + n), sum);
+    const float weight = LOAD(WEIGHT_T, weights, i);
+    const float product = mad(weight, LOAD(Y_T, y, n), weight - weight);  // NaN if it is infinite
+    sum += weight == 0.0f ? 0.0f : product;
+    y += cols;
   }
-  STORE(DST_T, dst, row * cols + n, sum);
+  STORE(DST_T, dst, (size_t)row * cols + n, sum);
 }
