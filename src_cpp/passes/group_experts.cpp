@@ -7,9 +7,11 @@
 
 #include "base/index.hpp"
 #include "ir/fields.hpp"
+#include "ops/families/binary.hpp"
 #include "ops/families/concatenation.hpp"
 #include "ops/families/expert_matmul.hpp"
 #include "ops/families/expert_sum.hpp"
+#include "ops/families/gather.hpp"
 #include "ops/families/one_hot.hpp"
 #include "ops/families/reduce.hpp"
 #include "ops/families/reshape.hpp"
@@ -111,7 +113,15 @@ struct Group {
   std::vector<int> products;              ///< by expert: the node that multiplies it by its gate
   std::vector<std::vector<int>> members;  ///< by expert: the nodes that run only with this gate
   std::vector<int> sums;                  ///< the nodes that add the products
+  std::vector<int> others;                ///< those of them that add something else
   int result = -1;                        ///< their sum
+
+  /// Whether a tensor is a product with a gate, or a sum of some.
+  bool is_sum(const ir::Graph& graph, int id) const {
+    const auto writes = [&](int n) { return graph.nodes[uz(n)].outputs[0] == id; };
+    return std::any_of(products.begin(), products.end(), writes) ||
+           std::any_of(sums.begin(), sums.end(), writes);
+  }
 
   /// All of them.
   std::vector<int> nodes() const {
@@ -158,7 +168,8 @@ std::map<int, Group> groups_of(const ir::Graph& graph, const Links& links) {
   return groups;
 }
 
-/// Finds the additions of the products, of nothing but them; false if there is more.
+/// Finds the additions of the products; false if something else is done with them. Between them,
+/// other tensors may be added, zeros with which a loop has begun, for example.
 bool find_sum(const ir::Graph& graph, const Links& links, Group& group) {
   std::set<int> open;  // tensors that are to be added
   for (const int product : group.products) open.insert(graph.nodes[uz(product)].outputs[0]);
@@ -170,13 +181,20 @@ bool find_sum(const ir::Graph& graph, const Links& links, Group& group) {
   for (int n = 0; n < static_cast<int>(graph.nodes.size()) && open.size() > 1; ++n) {
     const ir::Node& node = graph.nodes[uz(n)];
     const std::set<int> inputs(node.inputs.begin(), node.inputs.end());
-    if (binary_of(node, ops::BinaryOp::kAdd) == nullptr || node.predicate >= 0 ||
-        inputs.size() != node.inputs.size() ||
-        !std::all_of(node.inputs.begin(), node.inputs.end(), is_part))
+    const auto parts = std::count_if(node.inputs.begin(), node.inputs.end(), is_part);
+    if (parts == 0 || binary_of(node, ops::BinaryOp::kAdd) == nullptr || node.predicate >= 0 ||
+        inputs.size() != node.inputs.size())
+      continue;
+    const bool is_other = parts < static_cast<std::ptrdiff_t>(node.inputs.size());
+    // What else is added has no part in the products, as each of these has one reader.
+    const auto is_open = [&](int id) { return open.count(id) > 0; };
+    if (is_other && (node.inputs.size() != 2 ||
+                     std::count_if(node.inputs.begin(), node.inputs.end(), is_open) != 1))
       continue;
     for (const int id : node.inputs) open.erase(id);
     open.insert(node.outputs[0]);
     group.sums.push_back(n);
+    if (is_other) group.others.push_back(n);
   }
   group.result = *open.begin();
   return open.size() == 1 && !group.sums.empty();
@@ -274,13 +292,19 @@ class Grouping {
     const ir::Shape own = {samples, cols};
     if (result.elements() != own.elements() || result.back(0) != cols)
       return "the gates broadcast the results of the experts";
-    if (result == own) {
-      made.push_back(ops::expert_sum(last, y->second, picks_.weights, group_.result));
-      return {};
+    int sum = group_.others.empty() ? group_.result : add_tensor(last, result);
+    const int rows = result == own ? sum : add_tensor(last, own);
+    made.push_back(ops::expert_sum(last, y->second, picks_.weights, rows));
+    if (rows != sum) made.push_back(ops::reshape_of(last, rows, sum, result));
+    for (const int n : group_.others) {
+      ir::Node addition = graph_.nodes[uz(n)];
+      for (int& id : addition.inputs) {
+        if (group_.is_sum(graph_, id)) id = sum;
+      }
+      sum = n == group_.others.back() ? group_.result : add_tensor(last, result);
+      addition.outputs = {sum};
+      made.push_back(std::move(addition));
     }
-    const int sum = add_tensor(last, own);
-    made.push_back(ops::expert_sum(last, y->second, picks_.weights, sum));
-    made.push_back(ops::reshape_of(last, sum, group_.result, result));
     return {};
   }
 
@@ -336,10 +360,8 @@ class Grouping {
     const int x = node.inputs[0];
     const ir::Shape matrix = graph_.tensor(node.inputs[1]).shape, from = graph_.tensor(x).shape;
     if (from.elements() != picks_.samples * matrix[1]) return false;
-    std::vector<int> matrices;
-    for (const std::vector<int>& members : group_.members)
-      matrices.push_back(graph_.nodes[uz(members[uz(member)])].inputs[1]);
     const auto experts = static_cast<int>(picks_.experts);
+    const auto samples = static_cast<int>(picks_.samples), chosen = static_cast<int>(picks_.chosen);
     const ir::Shape all = {experts, matrix[0], matrix[1]};
     const auto bytes = static_cast<std::uint64_t>(all.elements()) * sizeof(float);
     if (device.max_object_bytes > 0 && bytes > device.max_object_bytes) {
@@ -348,21 +370,39 @@ class Grouping {
                     std::to_string(device.max_object_bytes);
       return false;
     }
-    const int stack = add_tensor(node, all);
-    made.push_back(ops::stack_of(matrices, stack));
-    made.back().tflite_index = node.tflite_index;
+    const int matrices = stack(node, member, 1, all);
     int input = -1;
     if (const auto own = of_.find(x); own != of_.end()) {
       input = own->second;
     } else {
       const auto [known, is_new] = views_.try_emplace(x, -1);
-      if (is_new)
-        known->second = view(node, x, {static_cast<int>(picks_.samples), 1, 1, matrix[1]});
+      if (is_new) known->second = view(node, x, {samples, 1, 1, matrix[1]});
       input = known->second;
     }
+    const int product = add_result(node, matrix[0]);
+    made.push_back(ops::expert_product(node, input, matrices, indices, product));
+    of_[node.outputs[0]] = product;
+    const int slot = node.kind->weights.bias;
+    if (ir::input_of(node, slot) < 0) return true;
+    made.back().epilogue = {};
+    const int biases = stack(node, member, slot, {experts, matrix[0]});
+    const int bias = add_tensor(node, {samples, chosen, matrix[0]});
+    made.push_back(ops::rows_of_table(node, biases, indices, bias));
     const int result = of_[node.outputs[0]] = add_result(node, matrix[0]);
-    made.push_back(ops::expert_product(node, input, stack, indices, result));
+    const int column = view(node, bias, {samples, chosen, 1, matrix[0]});
+    made.push_back(ops::sum_of(node, product, column, result));
     return true;
+  }
+
+  /// One constant of those that all experts have at an input of a node.
+  int stack(const ir::Node& node, int member, int slot, const ir::Shape& shape) {
+    std::vector<int> parts;
+    for (const std::vector<int>& members : group_.members)
+      parts.push_back(graph_.nodes[uz(members[uz(member)])].inputs[uz(slot)]);
+    const int whole = add_tensor(node, shape);
+    made.push_back(ops::stack_of(parts, whole));
+    made.back().tflite_index = node.tflite_index;
+    return whole;
   }
 
   int add_result(const ir::Node& node, int cols) {
@@ -416,7 +456,7 @@ std::string problem_of(const ir::Graph& graph, const Links& links, const Picks& 
              std::to_string(e);
   }
   if (!find_sum(graph, links, group))
-    return "something else than the results of the experts is added to them";
+    return "something else than additions reads the products with the gates";
   return {};
 }
 
@@ -446,7 +486,8 @@ void tell(ir::Graph& graph, const Group& group, const Picks& picks) {
   const int last = graph.nodes[uz(group.sums.back())].tflite_index;
   for (const auto* nodes : {&group.products, &group.sums}) {
     for (const int n : *nodes) {
-      if (n == group.sums.back()) continue;
+      const bool stays = std::count(group.others.begin(), group.others.end(), n) > 0;
+      if (n == group.sums.back() || stays) continue;
       ir::applied(graph, kPass, graph.nodes[uz(n)].tflite_index, last);
     }
   }

@@ -93,12 +93,16 @@ class Mixture:
         axis = m.constant(np.int32(len(self.leading)))
         parts = m.op("SPLIT", [axis, gates], [(*self.leading, 1)] * self.experts,
                      dtype=[np.float32] * self.experts, num_splits=self.experts)  # fmt: skip
-        shape, total = (*self.leading, WIDTH), None
+        shape = (*self.leading, WIDTH)
+        # Loops begin with zeros.
+        total = m.constant(np.zeros(shape, np.float32)) if other == "zeros" else None
         for i, gate in enumerate(parts):
             y = m.op("MUL", [self.expert(m, x, i, half=half, other=other), gate], shape)
             total = y if total is None else m.op("ADD", [total, y], shape)
-            if other == "addend" and i == 2:
+            if other == "addend" and i in (0, 2):
                 total = m.op("ADD", [total, x], shape)
+            if other == "product" and i == 2:
+                total = m.op("MUL", [total, x], shape)
         m.output(m.op("ABS", [total], shape) if other == "behind" else total)
         if other == "gates":
             m.output(gates)
@@ -258,9 +262,8 @@ def test_launches_do_not_grow_with_the_number_of_experts(device):
     [
         ("function", "the experts differ in more than constants: the first one and number 5"),
         ("number", "MUL at node"),
-        ("bias", "FULLY_CONNECTED at node"),
         ("softmax", "SOFTMAX at node"),
-        ("addend", "something else than the results of the experts is added to them"),
+        ("product", "something else than additions reads the products with the gates"),
         ("on", "the gates are not known to be a sum of weights"),
     ],
 )
@@ -278,6 +281,20 @@ def test_other_experts_stay_apart(other, reason, device):
         if step.pass_name == "skip_experts" and step.outcome == "applied"
     ]  # fmt: skip
     assert len(skips) == mixture.experts
+
+
+@pytest.mark.parametrize("precision", ["fp32", "fp16"])
+@pytest.mark.parametrize("leading", [(1,), (3,), (1, 4)])
+@pytest.mark.parametrize("other", ["addend", "zeros", "bias"])
+def test_what_is_added(other, leading, precision, device):
+    """To the sum of the experts, or within each of them."""
+    mixture = Mixture(leading)
+    inputs = mixture.inputs()
+    model = mixture.model(other=other)
+    (output,), delegate = run(model, inputs, device, precision=precision)
+    assert steps(delegate, "applied")
+    assert relative_l2(output, stock(model, inputs)[0]) < MODEL_L2[precision]
+    assert not np.allclose(output, stock(mixture.model(), inputs)[0]) or other == "zeros"
 
 
 @pytest.mark.parametrize("other", ["behind", "gates"])

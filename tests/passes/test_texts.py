@@ -2298,11 +2298,11 @@ UNKNOWN = "the gates are not known to be a sum of weights at the indices of the 
         ("one_hot(%4", "one_hot(%23", UNKNOWN),
         (
             "add(%18, %20)", "add(%18, %18)",
-            "something else than the results of the experts is added to them",
+            "something else than additions reads the products with the gates",
         ),
         (
             "op=ADD node=10", "op=ADD node=10 activation=relu",
-            "something else than the results of the experts is added to them",
+            "something else than additions reads the products with the gates",
         ),
     ],
 )  # fmt: skip

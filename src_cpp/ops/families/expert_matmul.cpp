@@ -227,7 +227,13 @@ bool is_expert_product(const ir::Graph& graph, const ir::Node& product) {
       product.epilogue.activation == ir::Activation::kPrelu)
     return false;
   for (int slot = kMatrices + 1; slot < static_cast<int>(product.inputs.size()); ++slot) {
-    if (product.inputs[uz(slot)] >= 0) return false;
+    if (product.inputs[uz(slot)] >= 0 && slot != product.kind->weights.bias) return false;
+  }
+  if (const int bias = ir::input_of(product, product.kind->weights.bias); bias >= 0) {
+    const ir::Tensor& tensor = graph.tensor(bias);
+    if (!tensor.is_constant() || tensor.dtype != DType::kF32 || tensor.is_quantized() ||
+        tensor.shape.rank() != 1)
+      return false;
   }
   const ir::Tensor &x = graph.tensor(product.inputs[kX]), &y = graph.tensor(product.outputs[0]);
   const ir::Tensor& matrix = graph.tensor(product.inputs[kMatrices]);

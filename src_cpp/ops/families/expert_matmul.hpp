@@ -25,12 +25,12 @@ std::optional<ir::Node> expert_matmul(const ir::Graph& graph, const ir::Node& ga
                                       const ir::Node& product, int slot);
 
 /// Whether experts with such nodes of FULLY_CONNECTED may be computed by expert_product: floats
-/// times a constant matrix of floats, without a bias.
+/// times a constant matrix of floats, with a constant bias or none.
 bool is_expert_product(const ir::Graph& graph, const ir::Node& product);
 
 /// The product of x `[samples, chosen or 1, 1, depth]` with those of the matrices `[experts, cols,
 /// depth]` that `indices` `[samples, chosen]` names, in place of such nodes of experts that are
-/// alike; `product` is one of them. Its result is `[samples, chosen, 1, cols]`.
+/// alike; `product` is one of them. Its result is `[samples, chosen, 1, cols]`, without a bias.
 ir::Node expert_product(const ir::Node& product, int x, int matrices, int indices, int result);
 
 }  // namespace clgpu::ops
