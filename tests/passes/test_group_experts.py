@@ -394,3 +394,33 @@ def test_number_of_samples_may_change(device):
         (output,) = run_interpreter(interpreter, inputs, {i: x.shape for i, x in enumerate(inputs)})
         assert_close(output, mixture.expected(*inputs), "fp32", 64, str(samples))
         assert steps(delegate, "applied")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"chain": "on"}, {"verify": "first"}, {"command_list": "on"}, {"profile": True}],
+    ids=lambda options: next(iter(options)),
+)
+def test_other_options(options, device):
+    # With a sample, as PoCL's compiler ends the process for a chain with three launches that sort.
+    mixture = Mixture((1,))
+    inputs = mixture.inputs()
+    (output,), delegate = run(mixture.model(), inputs, device, **options)
+    assert steps(delegate, "applied")
+    assert all(node.claimed for node in delegate.explain().nodes)
+    assert_close(output, mixture.expected(*inputs), "fp32", 64, str(options))
+
+
+def test_tuning_finds_kernels_for_them(device, tmp_path):
+    mixture = Mixture((3,))
+    path = tmp_path / "mixture.tflite"
+    path.write_bytes(mixture.model())
+    options = {"device": device, "cache": str(tmp_path / "cache")}
+    report = clgpu_delegate.tune(path, budget=20, **options)
+    measured = {name for layer in report.layers for name in layer.seconds}
+    assert "grouped_16" in measured
+    assert not [layer.problems for layer in report.layers if layer.problems]
+    inputs = mixture.inputs()
+    (output,), delegate = run(mixture.model(), inputs, **options)
+    assert steps(delegate, "applied")
+    assert_close(output, mixture.expected(*inputs), "fp32", 64, "tuned")
