@@ -135,6 +135,21 @@ kernel::Candidate shared_rows(const NodeContext& node, const Size& size) {
   return {"shared", {launch}, {}};
 }
 
+/// The same, with a matrix that is read once for several rows of its expert.
+kernel::Candidate rows_by_expert(const NodeContext& node, const Size& size) {
+  constexpr int kLanes = 32, kCols = 4, kHeight = 4;
+  std::int64_t most = 32;  // few distinct numbers, since each is a program of its own
+  while (most < size.all_rows()) most *= 2;
+  kernel::Launch launch =
+      product(node, size, "expert_matmul/by_expert.cl", "expert_matmul_by_expert", false);
+  launch.macro("LANES", kLanes).macro("COLS", kCols).macro("HEIGHT", kHeight);
+  launch.macro("MOST", most).macro("VW", size.depth % 4 == 0 ? 4 : 1).macro("SUM_T", "float");
+  launch.i32(size.all_rows());
+  launch.range({uz(ceil_div(size.cols, kCols)) * kLanes * kCols, uz(size.experts) + 1},
+               {kLanes * kCols, 1});
+  return {"by_expert", {launch}, {}};
+}
+
 /// Tiles in local memory.
 kernel::Candidate gemm(const NodeContext& node, const Size& size, const DeviceInfo& device,
                        int height) {
@@ -167,6 +182,12 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   std::vector<kernel::Candidate>& first = sorts ? grouped : alone;
   const std::vector<kernel::Candidate>& second = sorts ? alone : grouped;
   first.insert(first.end(), second.begin(), second.end());
+  // Each work-group looks through all indices.
+  constexpr std::int64_t kMostRows = 1024;
+  if (!transposed && rows <= kMostRows) {
+    const bool pays = !device.is_cpu() && rows >= size.experts && rows <= 16LL * size.experts;
+    first.insert(pays ? first.begin() : first.end(), rows_by_expert(node, size));
+  }
   return first;
 }
 
