@@ -166,8 +166,9 @@ void inline_branches(ir::Graph& graph, Experts experts);
 /// tensor (ops::Family::selects): the nodes that only the other one needs, an expert, run only if
 /// an element of the gate is not 0 (Node::predicate). Where the gate is 0, so is the product, even
 /// if the expert would be infinite or NaN there. Nodes that only one graph of a branch needs run
-/// only if the condition chooses it.
-void skip_experts(ir::Graph& graph, Experts experts);
+/// only if the condition chooses it. Where tensor cores compute many samples, which leave hardly an
+/// expert that nobody picks, all experts run. Relies on dimensions there.
+void skip_experts(ir::Graph& graph, Experts experts, const DeviceInfo& device);
 
 /// A BATCH_MATMUL with matrices that a GATHER has chosen among those of all experts reads them
 /// where they are; the GATHER has no readers then.

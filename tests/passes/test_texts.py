@@ -2316,13 +2316,26 @@ def test_experts_that_differ_stay_apart(old, new, reason):
 
 
 def test_many_samples_stay_apart_on_tensor_cores():
-    text = PICKED.replace("[2, ", "[9, ")
+    before = after(PICKED.replace("[2, ", "[9, "), "skip_experts")
     reason = "9 samples; up to 8 are grouped on tensor cores"
     for facts in ({"mma_f16": True}, {"mma_tf32": True}):
-        got = after(text, "skip_experts", "group_experts", **facts)
-        assert reason in got
-        assert "only_if" in got
-    assert "expert_sum(" in after(text, "skip_experts", "group_experts")
+        assert_stays(before, "group_experts", f'group_experts declined node=5 "{reason}"', **facts)
+    assert "expert_sum(" in after(before, "group_experts")
+
+
+@pytest.mark.parametrize(("samples", "stay"), [(4, False), (5, True)])
+def test_experts_that_all_are_picked_have_no_predicates_on_tensor_cores(samples, stay):
+    """Each of two experts is left out by one sample of two."""
+    text = PICKED.replace("[2, ", f"[{samples}, ")
+    reason = (
+        "of samples that pick at random, 3.1 % of the experts would be left, and tensor cores "
+        "compute all of them sooner than gates are looked at"
+    )
+    for facts in ({"mma_f16": True}, {"mma_tf32": True}):
+        got = after(text, "skip_experts", **facts)
+        assert (f'skip_experts declined node=9 "{reason}"' in got) == stay
+        assert ("only_if" in got) != stay
+    assert "only_if" in after(text, "skip_experts")
 
 
 # split_samples
