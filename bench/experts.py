@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Annotated, Any
 
 import typer
@@ -54,19 +54,31 @@ class Row:
     error: float
 
 
-def forms(name: str, batch: int, sizes: dict[str, Any]) -> Iterator[tuple[str, bytes]]:
-    """Yield the forms of a network, the dense one first."""
-    for form in ("dense", "gathered", "branches"):
-        if form != "gathered" or name == "decoder_moe":
+FORMS = ("dense", "gathered", "branches")
+
+
+def models(
+    name: str, batch: int, forms: Collection[str], sizes: dict[str, Any]
+) -> Iterator[tuple[str, bytes]]:
+    """Yield these forms of a network that it has; the dense one first, and always."""
+    for form in FORMS:
+        if form == "dense" or (form in forms and (form != "gathered" or name == "decoder_moe")):
             yield form, networks.build(name, batch, form=form, **sizes)
 
 
 def measure(
-    name: str, setting: Setting, *, batch: int, precision: str, stock: bool, **sizes: int
+    name: str,
+    setting: Setting,
+    *,
+    batch: int,
+    precision: str,
+    stock: bool,
+    forms: Collection[str] = FORMS,
+    **sizes: int,
 ) -> list[Row]:
-    """Measure all forms of a network side by side."""
+    """Measure forms of a network side by side."""
     sessions: dict[tuple[str, str], Session] = {}
-    for form, model in forms(name, batch, sizes):
+    for form, model in models(name, batch, forms, sizes):
         inputs = networks.sample_inputs(model, seed=1)
         for experts in ("dense", "sparse"):
             delegate = clgpu_delegate.load(
@@ -125,6 +137,10 @@ def run(
     width: Annotated[int, typer.Option(min=1, help="Of a decoder's token.")] = 2048,
     hidden: Annotated[int, typer.Option(min=1, help="Width within a decoder's expert.")] = 1024,
     size: Annotated[int, typer.Option(min=67, help="Height and width of images.")] = 227,
+    forms: Annotated[
+        str,
+        typer.Option(help="Of the file, separated by commas; the dense one is always measured."),
+    ] = ",".join(FORMS),
     stock: Annotated[bool, typer.Option(help="Also measure the stock CPU kernels.")] = False,
 ) -> list[Row]:
     """Measure mixtures of experts, with all experts and with those that samples have chosen.
@@ -132,10 +148,11 @@ def run(
     Raises
     ------
     ValueError
-        If a network does not exist, or more experts are chosen than there are.
+        If a network or a form does not exist, or more experts are chosen than there are.
     """
     names = names or sorted(networks.MIXTURES)
     check_known("network", names, tuple(networks.MIXTURES))
+    check_known("form", split(forms), FORMS)
     if chosen > experts:
         raise ValueError(f"{chosen} experts are chosen of {experts}; allowed: 1 to {experts}")
     report = Report[Row](setting, runtime=setting.runtime)
@@ -145,7 +162,10 @@ def run(
         for each in split(precision):
             for samples in map(int, split(batch)):
                 start = time.perf_counter()
-                rows = measure(name, setting, batch=samples, precision=each, stock=stock, **sizes)
+                rows = measure(
+                    name, setting,
+                    batch=samples, precision=each, stock=stock, forms=split(forms), **sizes,
+                )  # fmt: skip
                 elapsed = time.perf_counter() - start
                 report.add(rows, f"{name}, batch {samples}, {each}: {elapsed:.1f} s", network=name)
     return report.finish(TextTable.of(setting.title, report.rows, COLUMNS), on=setting.title)

@@ -205,10 +205,11 @@ class Options:
     experts: Literal["sparse", "dense"] = "sparse"
     """Whether experts of a mixture that no sample has chosen are skipped on the device, or computed
     and multiplied by zero. ``"sparse"``: kernels of an expert look at its gate, which a TOPK_V2 has
-    made sparse, and return if it is zero; matrices of experts that are gathered by index are read
-    in place; kernels of small graphs of an IF look at its condition. The result is zero where the
-    gate is zero, even where the expert's own result would be infinite or NaN; ``"dense"`` gives NaN
-    there, as the runtime does, and the host chooses between the graphs of an IF."""
+    made sparse, and return if it is zero, or compute the experts that were chosen together;
+    matrices of experts that are gathered by index are read in place; kernels of small graphs of an
+    IF look at its condition. The result is zero where the gate is zero, even where the expert's own
+    result would be infinite or NaN; ``"dense"`` gives NaN there, as the runtime does, and the host
+    chooses between the graphs of an IF."""
 
     zero_copy: Literal["auto", "off"] = "auto"
     """Whether inputs and outputs are used without a copy where device and host share memory.

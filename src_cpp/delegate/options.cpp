@@ -379,11 +379,11 @@ integers.)"},
            [](Options& o, passes::Experts value) { o.experts = value; }),
        "whether experts of a mixture that no sample has chosen are skipped on the device, or "
        "computed and multiplied by zero",
-       R"(``"sparse"``: kernels of an expert look at its gate, which a TOPK_V2 has made sparse, and return
-if it is zero; matrices of experts that are gathered by index are read in place; kernels of small
-graphs of an IF look at its condition. The result is zero where the gate is zero, even where the
-expert's own result would be infinite or NaN; ``"dense"`` gives NaN there, as the runtime does, and
-the host chooses between the graphs of an IF.)"},
+       R"(``"sparse"``: kernels of an expert look at its gate, which a TOPK_V2 has made sparse, and return if
+it is zero, or compute the experts that were chosen together; matrices of experts that are gathered
+by index are read in place; kernels of small graphs of an IF look at its condition. The result is
+zero where the gate is zero, even where the expert's own result would be infinite or NaN;
+``"dense"`` gives NaN there, as the runtime does, and the host chooses between the graphs of an IF.)"},
       {"zero_copy", "auto",
        one_of<bool>({{"auto", true}, {"off", false}},
                     [](Options& o, bool value) { o.plan.zero_copy = value; }),

@@ -1,7 +1,9 @@
+#include <algorithm>
 #include <atomic>
 #include <numeric>
 
 #include "base/index.hpp"
+#include "passes/concatenations.hpp"
 #include "passes/pass.hpp"
 #include "passes/small_tensors.hpp"
 
@@ -125,6 +127,20 @@ void choose_storage(ir::Graph& graph, Precision precision, bool half_io, bool ha
     } else if (storage == DType::kBF16 || own) {
       tensor.storage = DType::kBF16;
     }
+  }
+  // A whole of nothing but constants is as they are: it must not be wider than the file, nor half
+  // where one of them is beyond half.
+  for (const ir::Node& node : graph.nodes) {
+    if (concatenation_of(node) == nullptr) continue;
+    ir::Tensor& whole = graph.tensor(node.outputs[0]);
+    const auto constant = [&](int id) { return graph.tensor(id).is_constant(); };
+    const auto half = [&](int id) { return graph.tensor(id).storage == DType::kF16; };
+    const std::vector<int>& parts = node.inputs;
+    if (whole.dtype != DType::kF32 || outside[uz(root[uz(node.outputs[0])])] ||
+        root[uz(node.outputs[0])] != node.outputs[0] ||
+        !std::all_of(parts.begin(), parts.end(), constant))
+      continue;
+    whole.storage = std::all_of(parts.begin(), parts.end(), half) ? DType::kF16 : DType::kF32;
   }
   for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
     graph.tensors[i].storage = graph.tensors[uz(root[i])].storage;

@@ -166,12 +166,20 @@ void inline_branches(ir::Graph& graph, Experts experts);
 /// tensor (ops::Family::selects): the nodes that only the other one needs, an expert, run only if
 /// an element of the gate is not 0 (Node::predicate). Where the gate is 0, so is the product, even
 /// if the expert would be infinite or NaN there. Nodes that only one graph of a branch needs run
-/// only if the condition chooses it.
-void skip_experts(ir::Graph& graph, Experts experts);
+/// only if the condition chooses it. Where tensor cores compute many samples, which leave hardly an
+/// expert that nobody picks, all experts run. Relies on dimensions there.
+void skip_experts(ir::Graph& graph, Experts experts, const DeviceInfo& device);
 
 /// A BATCH_MATMUL with matrices that a GATHER has chosen among those of all experts reads them
 /// where they are; the GATHER has no readers then.
 void gather_experts(ir::Graph& graph, Experts experts);
+
+/// Experts with predicates (skip_experts) that differ in nothing but constants, whose gates are
+/// weights at the indices of the largest scores, and whose products with the gates are added: each
+/// operation of theirs becomes one node, which computes it for those that each sample has picked,
+/// with the matrices of all experts as one constant. Without `groups`, as with a memory budget, all
+/// stay apart. Relies on dimensions.
+void group_experts(ir::Graph& graph, bool groups, const DeviceInfo& device);
 
 /// A normalisation by the mean square moves into the products of matrices that read its result, and
 /// a multiplication of the results of two products of the same rows into one node with them; the
@@ -240,6 +248,7 @@ struct PipelineOptions {
   bool chains = false;   ///< of order_levels
   DynamicRange dynamic_range = DynamicRange::kDequantize;
   Experts experts = Experts::kSparse;
+  bool grouped_experts = true;  ///< of group_experts
   /// False: branches of IF stay graphs of their own, so that only what runs needs device memory.
   bool inlines_branches = true;
 };

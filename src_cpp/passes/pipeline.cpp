@@ -54,8 +54,13 @@ const std::vector<Pass>& pipeline() {
       {"fuse_activation", [](G& graph, const O&, const D&) { fuse_activation(graph); }},
       {"fuse_squeeze_excite",
        [](G& graph, const O& o, const D& d) { fuse_squeeze_excite(graph, o.gates, d); }},
-      {"skip_experts", [](G& graph, const O& o, const D&) { skip_experts(graph, o.experts); }},
+      {"skip_experts", [](G& graph, const O& o, const D& d) { skip_experts(graph, o.experts, d); }},
       {"gather_experts", [](G& graph, const O& o, const D&) { gather_experts(graph, o.experts); }},
+      {"group_experts",
+       [](G& graph, const O& o, const D& d) {
+         // What a plan of precisions says of a weight was measured with experts by themselves.
+         group_experts(graph, o.grouped_experts && o.precision != Precision::kMixed, d);
+       }},
       // Before an addition,
       {"fuse_lookup", [](G& graph, const O&, const D&) { fuse_lookup(graph); }},
       {"fuse_prelu", [](G& graph, const O&, const D&) { fuse_prelu(graph); }},

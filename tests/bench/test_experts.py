@@ -36,9 +36,24 @@ def test_forms_are_measured(device, tmp_path):
             assert row["all_ms"] == row["dense_ms"]
 
 
+def test_some_forms(device, tmp_path):
+    path = tmp_path / "experts.csv"
+    common = ["--batch", "1", "--rounds", "1", "--device", str(device), "--csv", str(path)]
+    result = CliRunner().invoke(app, ["experts", *SMALL, *common, "--forms", "gathered"])
+    assert result.exit_code == 0, result.output
+    with path.open() as file:
+        found = [(row["network"], row["form"]) for row in csv.DictReader(file)]
+    expected = [("decoder_moe", "dense"), ("decoder_moe", "gathered"), ("imagenet_moe", "dense")]
+    assert found == expected
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
-    [(["lenet5"], "no network"), (["--chosen", "17"], "17 experts are chosen of 16")],
+    [
+        (["lenet5"], "no network"),
+        (["--chosen", "17"], "17 experts are chosen of 16"),
+        (["--forms", "sparse"], "no form; there are dense, gathered, branches"),
+    ],
 )
 def test_mistakes(arguments, words):
     result = CliRunner().invoke(app, ["experts", *arguments])

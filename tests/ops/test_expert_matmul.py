@@ -104,15 +104,17 @@ def test_types_of_indices(dtype, device):
     run(draw(rng, 2, 1, 1, 8), draw(rng, 3, 5, 8), indices, device, "fp32", adj_y=True)
 
 
-def test_rows_of_an_index_that_names_no_expert_are_zero(device):
+@pytest.mark.parametrize("engine", ["rows", "shared", "by_expert", "grouped_16", "gemm_32"])
+def test_rows_of_an_index_that_names_no_expert_are_zero(engine, device):
     """Also of one that names an expert once it is cut to 32 bits."""
     rng = np.random.default_rng(5)
     x, matrices = draw(rng, 6, 1, 1, 8), draw(rng, 3, 5, 8)
     indices = np.zeros((6, 1), np.int64)
     model = model_of(x, matrices, indices, adj_y=True)
     indices[2] = 2**32 + 1
-    delegate = clgpu_delegate.load(device=device)
+    delegate = clgpu_delegate.load(device=device, engines={"expert_matmul": engine})
     (got,) = run_interpreter(make_interpreter(op_runtime(), model, [delegate]), [x, indices])
+    assert {engine} <= {node.candidate for node in delegate.explain().nodes}
     assert not got[2].any()
     assert got[1].any()
 

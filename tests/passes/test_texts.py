@@ -2215,6 +2215,129 @@ def test_gathered_matrices_stay_with_dense_experts():
     assert_stays(GATHERED, "gather_experts", step, experts="dense")
 
 
+# group_experts
+
+PICKED = """
+%0: float32[2, 8]
+%1: float32[2, 2]
+inputs %0, %1
+%3: float32[2, 1], %4: int32[2, 1] = topk(%1, %5) op=TOPK_V2 node=0
+%5: int32[] = const [1]
+%6: int32[] = const [2]
+%7: float32[] = const [1]
+%8: float32[] = const [0]
+%9: float32[2, 1, 2] = one_hot(%4, %6, %7, %8) {axis=2, depth=2} op=ONE_HOT node=1
+%10: float32[2, 1, 1] = reshape(%3) {values=[2, 1, 1]} op=RESHAPE node=2
+%11: float32[2, 1, 2] = binary(%9, %10) {op=mul} op=MUL node=3
+%12: float32[2, 2] = reduce(%11, %22) {axes=[1]} op=SUM node=4
+%13: float32[2, 1], %14: float32[2, 1] = split(%22, %12) {src=1, axis=1} op=SPLIT node=5
+%15: float32[3, 8] = const splat(1)
+%16: float32[3, 8] = const splat(2)
+%22: int32[] = const [1]
+%17: float32[2, 3] = fully_connected(%0, %15) op=FULLY_CONNECTED node=6 activation=relu
+%18: float32[2, 3] = binary(%17, %13) {op=mul} op=MUL node=7
+%19: float32[2, 3] = fully_connected(%0, %16) op=FULLY_CONNECTED node=8 activation=relu
+%20: float32[2, 3] = binary(%19, %14) {op=mul} op=MUL node=9
+%21: float32[2, 3] = add(%18, %20) op=ADD node=10
+outputs %21
+"""
+
+
+def test_experts_that_are_alike_become_one():
+    expected = """
+    %0: float32[2, 8]
+    %1: float32[2, 2]
+    %5: int32[] = const [1]
+    %15: float32[3, 8] = const splat(1)
+    %16: float32[3, 8] = const splat(2)
+    inputs %0, %1
+    %3: float32[2, 1], %4: int32[2, 1] = topk(%1, %5) op=TOPK_V2 node=0
+    %10: float32[2, 1, 1] = reshape(%3) {values=[2, 1, 1]} op=RESHAPE node=2
+    %23: float32[2, 3, 8] = concatenation(%15, %16) {new_axis=true} op=PACK node=6
+    %24: float32[2, 1, 1, 8] = reshape(%0) {values=[2, 1, 1, 8]} op=FULLY_CONNECTED node=6
+    %25: float32[2, 1, 1, 3] = expert_matmul(%24, %23, %4) op=FULLY_CONNECTED node=6 activation=relu
+    %21: float32[2, 3] = expert_sum(%25, %10) op=ADD node=10
+    outputs %21
+    step group_experts applied node=8 into=6
+    step group_experts applied node=7 into=10
+    step group_experts applied node=9 into=10
+    step group_experts applied node=10 "STEP"
+    step group_experts applied node=5 into=10
+    step group_experts applied node=4 into=10
+    step group_experts applied node=3 into=10
+    step group_experts applied node=1 into=10
+    """.replace(
+        "STEP",
+        "for each sample, the 1 of 2 experts that it has picked are computed, all samples together",
+    )
+    before = after(PICKED, "skip_experts").partition("step ")[0]
+    assert_becomes(before, "group_experts remove_dead", expected)
+
+
+def test_gates_that_others_need_are_computed():
+    got = after(PICKED.replace("outputs %21", "outputs %21, %12"), "skip_experts", "group_experts")
+    assert "one_hot(" in got
+    assert "split(" not in got
+
+
+UNKNOWN = "the gates are not known to be a sum of weights at the indices of the largest scores"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        (
+            "node=8 activation=relu", "node=8",
+            "the experts differ in more than constants: the first one and number 1",
+        ),
+        ("binary(%17, %13)", "binary(%17, %14)", None),
+        ("%7: float32[] = const [1]", "%7: float32[] = const [2]", UNKNOWN),
+        ("%8: float32[] = const [0]", "%8: float32[] = const [1]", UNKNOWN),
+        ("axes=[1]}", "op=max, axes=[1]}", UNKNOWN),
+        ("(%9, %10) {op=mul}", "(%9, %10) {op=add}", UNKNOWN),
+        ("one_hot(%4", "one_hot(%23", UNKNOWN),
+        (
+            "add(%18, %20)", "add(%18, %18)",
+            "something else than additions reads the products with the gates",
+        ),
+        (
+            "op=ADD node=10", "op=ADD node=10 activation=relu",
+            "something else than additions reads the products with the gates",
+        ),
+    ],
+)  # fmt: skip
+def test_experts_that_differ_stay_apart(old, new, reason):
+    text = PICKED.replace(old, new).replace("inputs %0", "%23: int32[2, 1]\ninputs %23, %0")
+    assert text.count(new) > 0
+    before = after(text, "skip_experts")
+    assert before.count("only_if") == 2
+    steps = [] if reason is None else [f'group_experts declined node=5 "{reason}"']
+    assert_stays(before, "group_experts", *steps)
+
+
+def test_many_samples_stay_apart_on_tensor_cores():
+    before = after(PICKED.replace("[2, ", "[9, "), "skip_experts")
+    reason = "9 samples; up to 8 are grouped on tensor cores"
+    for facts in ({"mma_f16": True}, {"mma_tf32": True}):
+        assert_stays(before, "group_experts", f'group_experts declined node=5 "{reason}"', **facts)
+    assert "expert_sum(" in after(before, "group_experts")
+
+
+@pytest.mark.parametrize(("samples", "stay"), [(4, False), (5, True)])
+def test_experts_that_all_are_picked_have_no_predicates_on_tensor_cores(samples, stay):
+    """Each of two experts is left out by one sample of two."""
+    text = PICKED.replace("[2, ", f"[{samples}, ")
+    reason = (
+        "of samples that pick at random, 3.1 % of the experts would be left, and tensor cores "
+        "compute all of them sooner than gates are looked at"
+    )
+    for facts in ({"mma_f16": True}, {"mma_tf32": True}):
+        got = after(text, "skip_experts", **facts)
+        assert (f'skip_experts declined node=9 "{reason}"' in got) == stay
+        assert ("only_if" in got) != stay
+    assert "only_if" in after(text, "skip_experts")
+
+
 # split_samples
 
 SAMPLES = """

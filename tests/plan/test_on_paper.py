@@ -116,11 +116,12 @@ def test_stages_read_early_what_no_launch_of_an_inference_writes(tmp_path):
     assert given[1] == 0
 
 
+# More than half of the experts are chosen, so they keep launches of their own.
 EXPERTS = """
 from bench import networks
 _core.pretend_chain_groups(8)
 model = networks.build(
-    "decoder_moe", 1, form="dense", experts=16, chosen=4, width=1024, hidden=1024
+    "decoder_moe", 1, form="dense", experts=16, chosen=9, width=1024, hidden=1024
 )
 delegate, _ = load(model, chain="on")
 (chains,) = delegate.stats()["chains"]

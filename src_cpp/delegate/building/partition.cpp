@@ -10,6 +10,7 @@
 #include "delegate/building/estimate.hpp"
 #include "delegate/int_array.hpp"
 #include "ops/families/dequantize.hpp"
+#include "ops/families/expert_matmul.hpp"
 #include "ops/families/fully_connected_fused.hpp"
 #include "ops/families/layer_norm.hpp"
 #include "ops/families/quantize.hpp"
@@ -157,6 +158,9 @@ ir::Graph Partition::pass(ir::Graph graph, Level level) const {
   wanted.dynamic_range = options.dynamic_range;
   wanted.experts = options.experts;
   wanted.inlines_branches = options.plan.memory_budget == 0;
+  // Matrices of all experts cannot be divided and streamed.
+  wanted.grouped_experts = options.plan.memory_budget == 0 &&
+                           !names_a_part(options.plan.engines, ops::kExpertMatmulFamily);
   if (!fp32) {
     wanted.precision = options.precision;
     wanted.half_io = options.half_io;

@@ -24,4 +24,16 @@ const Family kAddFamily = [] {
   return family;
 }();
 
+ir::Node sum_of(const ir::Node& of, int a, int b, int result) {
+  ir::Node node;
+  node.kind = &kAddFamily;
+  node.op = "ADD";
+  node.tflite_index = of.tflite_index;
+  node.inputs = {a, b};
+  node.outputs = {result};
+  node.attrs = share(BinaryAttrs{});
+  node.epilogue = of.epilogue;
+  return node;
+}
+
 }  // namespace clgpu::ops

@@ -15,6 +15,9 @@ ir::Shapes infer_binary(const NodeContext& node);
 /// Of ADD, SUB and MUL.
 extern const IntegerForm kBinaryIntegers;
 
+/// An addition of two tensors of floats in place of a part of the node `of`, with its epilogue.
+ir::Node sum_of(const ir::Node& of, int a, int b, int result);
+
 std::vector<kernel::Candidate> binary_candidates(const NodeContext& node, const DeviceInfo& device);
 
 }  // namespace clgpu::ops

@@ -185,16 +185,31 @@ bool joins_rows(const ir::Node& node) {
   return attrs.axis == 1 && !attrs.new_axis;
 }
 
-ir::Node concatenation_of(const std::vector<int>& parts, int whole, int axis) {
-  ConcatenationAttrs attrs;
-  attrs.axis = axis;
+namespace {
+
+ir::Node node_of(const char* op, const std::vector<int>& parts, int whole,
+                 const ConcatenationAttrs& attrs) {
   ir::Node node;
   node.kind = &kConcatenationFamily;
-  node.op = "CONCATENATION";
+  node.op = op;
   node.inputs = parts;
   node.outputs = {whole};
   node.attrs = share(attrs);
   return node;
+}
+
+}  // namespace
+
+ir::Node concatenation_of(const std::vector<int>& parts, int whole, int axis) {
+  ConcatenationAttrs attrs;
+  attrs.axis = axis;
+  return node_of("CONCATENATION", parts, whole, attrs);
+}
+
+ir::Node stack_of(const std::vector<int>& parts, int whole) {
+  ConcatenationAttrs attrs;
+  attrs.new_axis = true;
+  return node_of("PACK", parts, whole, attrs);
 }
 
 }  // namespace clgpu::ops

@@ -26,6 +26,9 @@ bool joins_rows(const ir::Node& node);
 /// A CONCATENATION of `parts` along an axis.
 ir::Node concatenation_of(const std::vector<int>& parts, int whole, int axis);
 
+/// A PACK of `parts`: the whole has a new axis in front.
+ir::Node stack_of(const std::vector<int>& parts, int whole);
+
 /// The place of an input of a concatenation in the output, in elements: element row * columns + c
 /// of the input is the output's element first + row * pitch + c.
 struct Part {

@@ -1,10 +1,12 @@
 // Family of products with matrices that are chosen by index, in place. A family without an
-// operation: passes::gather_experts makes its nodes of a GATHER of matrices and a BATCH_MATMUL.
+// operation: passes::gather_experts makes its nodes of a GATHER of matrices and a BATCH_MATMUL,
+// passes::group_experts of FULLY_CONNECTED nodes.
 #include "ops/families/expert_matmul.hpp"
 
 #include <algorithm>
 
 #include "ops/families/batch_matmul.hpp"
+#include "ops/families/fully_connected_fused.hpp"
 #include "ops/families/gather.hpp"
 #include "ops/shared/common.hpp"
 
@@ -133,6 +135,21 @@ kernel::Candidate shared_rows(const NodeContext& node, const Size& size) {
   return {"shared", {launch}, {}};
 }
 
+/// The same, with a matrix that is read once for several rows of its expert.
+kernel::Candidate rows_by_expert(const NodeContext& node, const Size& size) {
+  constexpr int kLanes = 32, kCols = 4, kHeight = 4;
+  std::int64_t most = 32;  // few distinct numbers, since each is a program of its own
+  while (most < size.all_rows()) most *= 2;
+  kernel::Launch launch =
+      product(node, size, "expert_matmul/by_expert.cl", "expert_matmul_by_expert", false);
+  launch.macro("LANES", kLanes).macro("COLS", kCols).macro("HEIGHT", kHeight);
+  launch.macro("MOST", most).macro("VW", size.depth % 4 == 0 ? 4 : 1).macro("SUM_T", "float");
+  launch.i32(size.all_rows());
+  launch.range({uz(ceil_div(size.cols, kCols)) * kLanes * kCols, uz(size.experts) + 1},
+               {kLanes * kCols, 1});
+  return {"by_expert", {launch}, {}};
+}
+
 /// Tiles in local memory.
 kernel::Candidate gemm(const NodeContext& node, const Size& size, const DeviceInfo& device,
                        int height) {
@@ -165,6 +182,12 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   std::vector<kernel::Candidate>& first = sorts ? grouped : alone;
   const std::vector<kernel::Candidate>& second = sorts ? alone : grouped;
   first.insert(first.end(), second.begin(), second.end());
+  // Each work-group looks through all indices.
+  constexpr std::int64_t kMostRows = 1024;
+  if (!transposed && rows <= kMostRows) {
+    const bool pays = !device.is_cpu() && rows >= size.experts && rows <= 16LL * size.experts;
+    first.insert(pays ? first.begin() : first.end(), rows_by_expert(node, size));
+  }
   return first;
 }
 
@@ -175,7 +198,7 @@ double flops(const NodeContext& node) {
 
 }  // namespace
 
-extern const Family kExpertMatmulFamily;
+extern const Family kFullyConnectedFamily;
 const Family kExpertMatmulFamily = [] {
   Family family;
   family.name = "expert_matmul";
@@ -187,6 +210,7 @@ const Family kExpertMatmulFamily = [] {
   family.candidates = candidates;
   family.flops = flops;
   family.work_kind = WorkKind::kProduct;
+  family.fuses = {&kFullyConnectedFamily};
   return family;
 }();
 
@@ -216,6 +240,37 @@ std::optional<ir::Node> expert_matmul(const ir::Graph& graph, const ir::Node& ga
   node.kind = &kExpertMatmulFamily;
   node.attrs = share(attrs);
   node.inputs = {x, gather.inputs[0], gather.inputs[1]};
+  return node;
+}
+
+bool is_expert_product(const ir::Graph& graph, const ir::Node& product) {
+  if (!is_fully_connected(product) || product.tail != nullptr ||
+      product.epilogue.activation == ir::Activation::kPrelu)
+    return false;
+  for (int slot = kMatrices + 1; slot < static_cast<int>(product.inputs.size()); ++slot) {
+    if (product.inputs[uz(slot)] >= 0 && slot != product.kind->weights.bias) return false;
+  }
+  if (const int bias = ir::input_of(product, product.kind->weights.bias); bias >= 0) {
+    const ir::Tensor& tensor = graph.tensor(bias);
+    if (!tensor.is_constant() || tensor.dtype != DType::kF32 || tensor.is_quantized() ||
+        tensor.shape.rank() != 1)
+      return false;
+  }
+  const ir::Tensor &x = graph.tensor(product.inputs[kX]), &y = graph.tensor(product.outputs[0]);
+  const ir::Tensor& matrix = graph.tensor(product.inputs[kMatrices]);
+  return matrix.is_constant() && matrix.constant->dtype != DType::kBF16 &&
+         matrix.dtype == DType::kF32 && !matrix.is_quantized() && matrix.shape.rank() == 2 &&
+         x.dtype == DType::kF32 && y.dtype == DType::kF32 && x.shape.back(0) == matrix.shape[1] &&
+         y.shape.back(0) == matrix.shape[0];
+}
+
+ir::Node expert_product(const ir::Node& product, int x, int matrices, int indices, int result) {
+  ir::Node node = product;
+  node.kind = &kExpertMatmulFamily;
+  node.attrs = share(ExpertMatmulAttrs{});
+  node.inputs = {x, matrices, indices};
+  node.outputs = {result};
+  node.predicate = -1;
   return node;
 }
 

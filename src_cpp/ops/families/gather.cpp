@@ -181,4 +181,15 @@ ir::Node part_of_table(const ir::Node& node, int part, int first, int before, in
   return made;
 }
 
+ir::Node rows_of_table(const ir::Node& of, int table, int indices, int result) {
+  ir::Node node;
+  node.kind = &kGatherFamily;
+  node.op = "GATHER";
+  node.tflite_index = of.tflite_index;
+  node.inputs = {table, indices};
+  node.outputs = {result};
+  node.attrs = share(GatherAttrs{});
+  return node;
+}
+
 }  // namespace clgpu::ops

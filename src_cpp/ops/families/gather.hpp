@@ -23,4 +23,7 @@ int table_of(const ir::Node& node);
 /// `before`: the tensor with the rows of the parts before it, -1: there is none.
 ir::Node part_of_table(const ir::Node& node, int part, int first, int before, int result);
 
+/// A node that takes rows of `table` in place of a part of the node `of`.
+ir::Node rows_of_table(const ir::Node& of, int table, int indices, int result);
+
 }  // namespace clgpu::ops

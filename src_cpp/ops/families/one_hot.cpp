@@ -1,4 +1,6 @@
 // Family of ONE_HOT: a new axis that is `on` at the index and `off` elsewhere.
+#include "ops/families/one_hot.hpp"
+
 #include "ir/fields.hpp"
 #include "ops/quantized/quantized.hpp"
 #include "ops/shared/common.hpp"
@@ -83,5 +85,13 @@ const Family kOneHotFamily = [] {
   family.flops = no_flops;
   return family;
 }();
+
+std::optional<HotElements> hot_elements(const ir::Graph& graph, const ir::Node& node) {
+  if (node.kind != &kOneHotFamily) return std::nullopt;
+  const int indices = node.inputs[0];
+  const auto& attrs = static_cast<const OneHotAttrs&>(*node.attrs);
+  if (attrs.axis != graph.tensor(indices).shape.rank()) return std::nullopt;
+  return HotElements{indices, node.inputs[2], node.inputs[3]};
+}
 
 }  // namespace clgpu::ops

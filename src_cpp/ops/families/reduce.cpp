@@ -308,6 +308,14 @@ RowReduction row_reduction(const ir::Graph& graph, const ir::Node& node) {
   return attrs.op == Op::kMean ? RowReduction::kMean : RowReduction::kSum;
 }
 
+int summed_axis(const ir::Graph& graph, const ir::Node& node) {
+  if (node.kind != &kReduceFamily || graph.tensor(node.outputs[0]).dtype != DType::kF32) return -1;
+  const auto& attrs = static_cast<const ReduceAttrs&>(*node.attrs);
+  const std::vector<bool> axes = reduced_axes(attrs, graph.tensor(node.inputs[0]).shape);
+  if (attrs.op != Op::kSum || std::count(axes.begin(), axes.end(), true) != 1) return -1;
+  return static_cast<int>(std::find(axes.begin(), axes.end(), true) - axes.begin());
+}
+
 bool is_mean_of_row(const ir::Graph& graph, const ir::Node& node) {
   return row_reduction(graph, node) == RowReduction::kMean &&
          static_cast<const ReduceAttrs&>(*node.attrs).keep_dims;

@@ -19,4 +19,7 @@ bool is_mean_of_row(const ir::Graph& graph, const ir::Node& node);
 enum class RowReduction { kNone, kSum, kMean };
 RowReduction row_reduction(const ir::Graph& graph, const ir::Node& node);
 
+/// The axis of a SUM over one axis of floats; -1 for every other node.
+int summed_axis(const ir::Graph& graph, const ir::Node& node);
+
 }  // namespace clgpu::ops

@@ -1,6 +1,7 @@
 // Family of SPLIT, SPLIT_V and UNPACK: one launch per output.
 #include "ops/families/split.hpp"
 
+#include <algorithm>
 #include <numeric>
 
 #include "ir/fields.hpp"
@@ -173,14 +174,30 @@ const Family kSplitFamily = [] {
   return family;
 }();
 
-int split_into_halves(const ir::Graph& graph, const ir::Node& node) {
-  if (node.kind != &kSplitFamily || node.outputs.size() != 2) return -1;
+namespace {
+
+/// What a node splits along the last axis, which the parts keep; -1 for every other node.
+int split_along_last(const ir::Graph& graph, const ir::Node& node) {
+  if (node.kind != &kSplitFamily) return -1;
   const auto& attrs = static_cast<const SplitAttrs&>(*node.attrs);
   const int src = node.inputs[uz(attrs.src)];
-  const int last = graph.tensor(src).shape.rank() - 1;
-  const bool halves = !attrs.drop_axis && attrs.axis == last &&
-                      graph.tensor(node.outputs[0]).shape == graph.tensor(node.outputs[1]).shape;
-  return halves ? src : -1;
+  return !attrs.drop_axis && attrs.axis == graph.tensor(src).shape.rank() - 1 ? src : -1;
+}
+
+}  // namespace
+
+int split_into_halves(const ir::Graph& graph, const ir::Node& node) {
+  if (node.outputs.size() != 2) return -1;
+  const bool halves = graph.tensor(node.outputs[0]).shape == graph.tensor(node.outputs[1]).shape;
+  return halves ? split_along_last(graph, node) : -1;
+}
+
+int split_into_elements(const ir::Graph& graph, const ir::Node& node) {
+  const int src = split_along_last(graph, node);
+  const bool elements =
+      src >= 0 && std::all_of(node.outputs.begin(), node.outputs.end(),
+                              [&](int id) { return graph.tensor(id).shape.back(0) == 1; });
+  return elements ? src : -1;
 }
 
 }  // namespace clgpu::ops

@@ -618,15 +618,44 @@ void Executor::warm_up_kernels(bool all) {
   give_buffers();
   // Kernels that differ in what is an address may be different programs.
   std::set<std::tuple<std::string, std::string, std::string, std::vector<int>>> seen;
-  for (const BoundLaunch& bound : launches_) {
+  for (std::size_t i = 0; i < launches_.size(); ++i) {
+    const BoundLaunch& bound = launches_[i];
     if (!due(bound)) continue;
     const kernel::Launch& l = bound.step->launch;
     const bool is_new =
         seen.emplace(l.file + ":" + l.entry, build_options(l), variant(l), bound.addresses).second;
     if (!is_new) continue;
+    for (const std::size_t writer : scratch_writers(i)) try_launch(launches_[writer], "warm-up");
     try_launch(bound, "warm-up");
   }
   transfers_.forget();
+}
+
+// The earlier launches of the same node that write what a launch reads of its scratch memory in the
+// arena, in their order. A launch may trust it, tables of indices for example, and other kernels
+// have used that memory since.
+std::vector<std::size_t> Executor::scratch_writers(std::size_t launch) const {
+  std::set<int> wanted;
+  const auto visit = [&](std::size_t at, bool writes, auto use) {
+    plan::for_operands(*launches_[at].step, [&](int buffer, const kernel::Operand& operand) {
+      const Buffer& memory = plan_.buffers[uz(buffer)];
+      if (memory.scratch && memory.place == Buffer::Place::kArena &&
+          (writes ? operand.writes : operand.reads))
+        use(buffer);
+    });
+  };
+  const auto want = [&](int buffer) { wanted.insert(buffer); };
+  visit(launch, false, want);
+  std::vector<std::size_t> writers;
+  for (std::size_t at = launch; at-- > 0 && !wanted.empty();) {
+    if (launches_[at].step->node != launches_[launch].step->node) break;
+    bool writes = false;
+    visit(at, true, [&](int buffer) { writes = writes || wanted.count(buffer) > 0; });
+    if (!writes) continue;
+    writers.insert(writers.begin(), at);
+    visit(at, false, want);
+  }
+  return writers;
 }
 
 void Executor::run(const std::vector<const void*>& inputs, const std::vector<void*>& outputs) {

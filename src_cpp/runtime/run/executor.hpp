@@ -249,6 +249,7 @@ class Executor {
   void run_load_steps();
   /// Launches each distinct kernel once: all, or those that must be tried.
   void warm_up_kernels(bool all);
+  std::vector<std::size_t> scratch_writers(std::size_t launch) const;
   /// To be called before launches, when all objects exist: sets the kernel arguments that have
   /// changed.
   void give_buffers();
