@@ -20,6 +20,7 @@
 //                                   dst are multiples of 8
 //           MMA_TYPE          0..2  0: src is half, 1: float, 2: char; packed is of the same type
 //           FILL              0|1   1: values outside of the image are `outside`, not zero
+//           BY_FLOATS         0|1   1, with WIDE: integers are requantised with FINISH_BY_FLOATS4 of common/epilogue.cl
 //           DST_T     float|half|char  element type of dst; and those of common/epilogue.cl
 // Numerics  products exact (after float operands have been rounded to TF32), sums in float, in an order
 //           that depends only on sizes; bias and residual are added last. Integers: exact
@@ -177,6 +178,9 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void tensor_gemm_reg
 #endif
 #if WIDE
   const CHANNEL4_T own = CHANNEL4_AT(left_over > 0 ? o : 0);
+#if BY_FLOATS
+  const REAL_CHANNEL4_T real = REAL_CHANNEL4(own);
+#endif
 #endif
 
   MMA_SUM4_T sum[MB][2 * PAIRS];
@@ -240,6 +244,8 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void tensor_gemm_reg
       const int at = RESULT_AT(pixel, o, out_c);
 #if FETCHES
       STORE4_ALIGNED(DST_T, dst, at, FINISH_SUM4_WITH(v, own, at, added[i]));
+#elif BY_FLOATS
+      STORE4_ALIGNED(DST_T, dst, at, FINISH_BY_FLOATS4(v, own, real, at));
 #elif WIDE
       STORE4_ALIGNED(DST_T, dst, at, FINISH_SUM4_ALIGNED(v, own, at));
 #else

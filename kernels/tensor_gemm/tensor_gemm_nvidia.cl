@@ -32,6 +32,7 @@
 //                                    6: those of packed, too, which pack_exact_nvidia.cl writes
 //           FILL              0|1      1: values outside of the image are `outside`, not zero
 //           REFLECT  0|1  values outside of the image: 0 zero, 1 mirrored; see common/border.cl
+//           BY_FLOATS         0|1      1, with WIDE: integers are requantised with FINISH_BY_FLOATS4 of common/epilogue.cl
 //           DST_T     float|half|char  element type of dst; and those of common/epilogue.cl
 // Numerics  products exact (after float operands have been rounded to TF32), sums in float, in an order
 //           that depends only on sizes; bias and residual are added last. Integers: exact.
@@ -490,10 +491,16 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void tensor_gemm(
     const int left_over = ends ? group_out - channel : 0;
     const int o = group * dst_group + channel;
     CHANNEL4_T b[BLOCKS / 2];
+#if BY_FLOATS
+    REAL_CHANNEL4_T real[BLOCKS / 2];
+#endif
 #pragma unroll
     for (int j = 0; j < BLOCKS / 2; ++j) {
 #if QUANTIZED
       b[j] = CHANNEL4_AT(left_over > 4 * j ? o + 4 * j : 0);
+#if BY_FLOATS
+      real[j] = REAL_CHANNEL4(b[j]);
+#endif
 #elif WIDE
       b[j] = WIDE_CHANNEL4_AT(left_over > 0 ? o + 4 * j : 0);
 #else
@@ -519,7 +526,9 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void tensor_gemm(
 #if WIDE
 #pragma unroll
         for (int j = 0; j < BLOCKS / 2; ++j) {
-#if QUANTIZED
+#if BY_FLOATS
+          v[j] = FINISH_BY_FLOATS4(v[j], b[j], real[j], at + 4 * j);
+#elif QUANTIZED
           v[j] = FINISH_SUM4_ALIGNED(v[j], b[j], at + 4 * j);
 #else
           const int to_j = at + 4 * j;

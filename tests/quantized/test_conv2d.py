@@ -7,6 +7,7 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 
+import clgpu_delegate
 from tests.model_maker import ModelMaker, Quantization
 from tests.ops.convolutions import GEOMETRIES
 from tests.ops.harness import EXAMPLES
@@ -20,6 +21,7 @@ from tests.quantized.parameters import (
     typed,
     weights_quantization,
 )
+from tests.runtimes import make_interpreter
 
 # What integer kernels have branches for; the rest is that of the float kernels.
 BRANCHES = [
@@ -89,6 +91,49 @@ def test_addition_behind_channels_that_fill_no_vector(device, rng):
         [random_integers(rng, s, np.int8) for s in (case.image, case.output)],
         device=device,
     )
+
+
+# Large enough for products by four warps, and for pairs of columns.
+LARGE = {
+    "3x3": Case((1, 61, 47, 48), (136, 3, 3, 48), activation="RELU"),
+    "1x1": Case((2, 113, 97, 64), (160, 1, 1, 64)),
+    "pairs of columns": Case((4, 121, 222, 3), (72, 7, 7, 3), stride=(2, 2), activation="RELU"),
+    "pairs from an odd column": Case((6, 91, 160, 4), (64, 5, 5, 4), stride=(1, 2)),
+    "pairs of an odd width": Case((7, 131, 161, 2), (128, 7, 5, 2), (2, 2), padding="VALID"),
+}
+
+
+@pytest.mark.parametrize("added", [False, True])
+@pytest.mark.parametrize("name", LARGE)
+def test_large_convolutions_on_tensor_cores(name, added, device, rng):
+    if not clgpu_delegate.devices()[int(device)].abilities().mma_s8:
+        pytest.skip("only NVIDIA's tensor cores have such kernels")
+    case = LARGE[name]
+    scales = [random_quantization(rng, np.int8) for _ in range(3)]
+    weights = weights_quantization(rng, np.int8, case.weights[0], 0, per_channel=True)
+    m = ModelMaker()
+    x = m.input("x", case.image, np.int8, quantization=scales[0])
+    values = np.maximum(random_integers(rng, case.weights, np.int8), -127)
+    w = m.constant(values, quantization=weights)
+    bias = add_bias(m, rng, np.int8, scales[0], weights, case.weights[0])
+    dst = output_quantization(rng, np.int8, scales[0], weights, case.depth)
+    shapes = [case.image]
+    y = m.op("CONV_2D", [x, w, bias], case.output, quantization=dst, **case.options)
+    if added:
+        shapes.append(case.output)
+        other = m.input("other", case.output, np.int8, quantization=scales[1])
+        total = Quantization(2 * float(np.max(dst.scales)), scales[2].zero_points)
+        y = m.op("ADD", [y, other], case.output, quantization=total)
+    m.output(y)
+    inputs = [random_integers(rng, shape, np.int8) for shape in shapes]
+    model = m.build()
+    delegate = clgpu_delegate.load(device=device, warm_up=False)
+    make_interpreter("auto", model, [delegate]).allocate_tensors()
+    node = delegate.explain().nodes[-1]
+    tiles = [n for n in node.candidates if n.startswith("tensor_")]
+    assert tiles
+    for tile in tiles:
+        check_exact(model, inputs, device=device, engines={"conv2d": tile})
 
 
 @pytest.mark.parametrize("channels", [4, 16])

@@ -207,8 +207,8 @@ struct Row {
 // clang-format off
 constexpr Row kOrder[] = {
     // engine          CPU      mobile       GPU      where
+    {tensor_pairs,     F | I8,  F | I8,      F | I8,  pairs_pay},
     {tensor_gemm,      Q,       Q,           Q,       always},
-    {tensor_pairs,     F,       F,           F,       pairs_pay},
     {tensor_halo,      F,       F,           F,       halo_is_faster},
     {tensor_gemm,      F,       F,           F,       fills_blocks},
     {tensor_halo,      Q,       Q,           Q,       always},
@@ -235,7 +235,7 @@ constexpr Row kOrder[] = {
     {winograd_quads,   F,       F,           F,       always},
     {tensor_gemm,      F,       F,           F,       always},
     {tensor_halo,      F,       F,           F,       always},
-    {tensor_pairs,     F,       F,           F,       always},
+    {tensor_pairs,     F | I8,  F | I8,      F | I8,  always},
     {half_gemms,       F,       F,           F,       always},
     {plainest,         F|W|Q|H, F|W|Q|H,     F|W|Q|H, always},
 };

@@ -6,6 +6,7 @@
 
 #include "ir/fields.hpp"
 #include "ops/families/quantize_rows.hpp"
+#include "ops/families/transpose.hpp"
 #include "ops/products/tensor_gemm.hpp"
 #include "ops/shared/sharing.hpp"
 
@@ -409,13 +410,14 @@ std::vector<kernel::Candidate> warps(const NodeContext& node, const Products& si
   const ir::Tensor& weights = node.input(kWeights);
   const bool narrow = weights.quantization != nullptr && weights.quantization->narrow;
   const bool bytes = weights.storage == DType::kI8;
+  const bool known = is_known_matrix(node.graph(), node.node().inputs[kWeights]);
   const bool split = node.input(kSrc).storage == DType::kF32;
   const int most_rows = fusion.normed || fusion.apart > 0 ? 1 : split ? 4 : 8;
   constexpr std::int64_t kMostBytes = 40 << 10;  // of local memory, with some left for the sums
   const std::int64_t row_bytes = (size.depth + 8) * 2 * (split ? 2 : 1);
   if (!device.mma_f16 || !bfloat_problem(node, kWeights).empty() || quantized(node) ||
-      is_hybrid(node) || (split && !node.allows_half()) || !weights.is_constant() ||
-      size.rows > most_rows || size.rows * row_bytes > kMostBytes || size.depth % kStep != 0 ||
+      is_hybrid(node) || (split && !node.allows_half()) || !known || size.rows > most_rows ||
+      size.rows * row_bytes > kMostBytes || size.depth % kStep != 0 ||
       !(bytes || weights.storage == DType::kF16) || block_of(node) % (kStep / 2) != 0 ||
       fusion.apart % kRun != 0)
     return {};

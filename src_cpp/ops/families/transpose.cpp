@@ -1,6 +1,8 @@
 // Family of TRANSPOSE: any permutation of up to six axes.
 #include "ops/families/transpose.hpp"
 
+#include <algorithm>
+
 #include "ir/fields.hpp"
 #include "ops/quantized/quantized.hpp"
 #include "ops/shared/common.hpp"
@@ -114,6 +116,14 @@ const Family kTransposeFamily = [] {
 bool transposes_matrix(const ir::Node& node) {
   return node.kind == &kTransposeFamily &&
          static_cast<const TransposeAttrs&>(*node.attrs).perm == std::vector<int>{1, 0};
+}
+
+bool is_known_matrix(const ir::Graph& graph, int tensor) {
+  if (graph.tensor(tensor).is_constant()) return true;
+  return std::any_of(graph.nodes.begin(), graph.nodes.end(), [&](const ir::Node& node) {
+    return transposes_matrix(node) && node.outputs[0] == tensor &&
+           graph.tensor(node.inputs[0]).is_constant();
+  });
 }
 
 const std::vector<int>* permutation_of(const ir::Node& node) {

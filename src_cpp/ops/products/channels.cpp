@@ -180,9 +180,36 @@ std::int32_t byte_word(std::int32_t value) {
   return static_cast<std::int32_t>((static_cast<std::uint32_t>(value) & 0xFFU) * 0x01010101U);
 }
 
+namespace {
+
+/// Of the residual's addition to what the node's own arithmetic gives.
+PairScaling residual_scaling(const NodeContext& node) {
+  const ir::Tail& tail = *node.node().tail;
+  ir::Tensor addend = own_result(node), sum = addend;
+  if (node.epilogue().residual_after) addend.quantization = tail.looked_up;
+  sum.quantization = tail.sum;
+  return pair_scaling(BinaryOp::kAdd, addend, node.input(node.residual()), sum,
+                      tail.sum_activation);
+}
+
+}  // namespace
+
+bool may_end_by_floats(const NodeContext& node, const ChannelTable& table) {
+  const auto& tail = node.node().tail;
+  if (!table.quick || node.output(0).dtype != DType::kI8) return false;
+  if (tail != nullptr && !tail->table.empty()) return false;
+  return node.residual() < 0 ||
+         real_pair(residual_scaling(node), own_result(node).zero_point()).has_value();
+}
+
 kernel::Launch& push_channels(kernel::Launch& launch, const NodeContext& node,
-                              const ChannelTable& table) {
-  if (!is_hybrid(node)) return push_channels(launch, node, table.index, table.pitch);
+                              const ChannelTable& table, bool by_floats) {
+  if (!is_hybrid(node)) {
+    push_channels(launch, node, table.index, table.pitch);
+    if (!by_floats || node.residual() < 0) return launch;
+    const RealPair real = real_pair(residual_scaling(node), own_result(node).zero_point()).value();
+    return launch.f32(real.a).f32(real.b).f32(real.start);
+  }
   const ir::Shape& dst = node.output(0).shape;
   const ResultLayout layout = result_layout(node);
   const std::int64_t pixels =
@@ -202,13 +229,8 @@ kernel::Launch& push_channels(kernel::Launch& launch, const NodeContext& node, i
   launch.scratch_in(index).i32(round_up(channels, 16));
   launch.i32(own.zero_point()).i32(range.low).i32(range.high);
   if (node.residual() < 0) return launch;
-  const ir::Tail& tail = *node.node().tail;
-  ir::Tensor addend = own, sum = own;
-  if (node.epilogue().residual_after) addend.quantization = tail.looked_up;
-  sum.quantization = tail.sum;
   launch.src(node.residual());
-  return push_pair(launch, pair_scaling(BinaryOp::kAdd, addend, node.input(node.residual()), sum,
-                                        tail.sum_activation));
+  return push_pair(launch, residual_scaling(node));
 }
 
 }  // namespace clgpu::ops

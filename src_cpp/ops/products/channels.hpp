@@ -73,10 +73,14 @@ std::int32_t int8_zero_point(const ir::Tensor& tensor);
 /// A word (kernels/common/word.cl) of four integers of 8 bits.
 std::int32_t byte_word(std::int32_t value);
 
+/// Whether kernels may have BY_FLOATS 1 of kernels/common/epilogue.cl, with the results of this
+/// table.
+bool may_end_by_floats(const NodeContext& node, const ChannelTable& table);
+
 /// Appends the arguments of BIAS_PARAM and RESIDUAL_PARAM of kernels/common/epilogue.cl with
-/// QUANTIZED 1, 2 or 4.
+/// QUANTIZED 1, 2 or 4; `by_floats`: with BY_FLOATS 1.
 kernel::Launch& push_channels(kernel::Launch& launch, const NodeContext& node,
-                              const ChannelTable& table);
+                              const ChannelTable& table, bool by_floats = false);
 /// `index`: the candidate's scratch buffer, of round_up(channels, 16) columns.
 kernel::Launch& push_channels(kernel::Launch& launch, const NodeContext& node, int index,
                               std::int64_t channels);

@@ -140,7 +140,7 @@ class Maker {
   Maker(const NodeContext& node, const TensorGemm& product)
       : node_(node),
         p_(product),
-        storage_(product.pairs ? DType::kF16 : node.input(product.src).storage) {}
+        storage_(product.pairs && !quantized() ? DType::kF16 : node.input(product.src).storage) {}
 
   DType storage() const { return storage_; }
 
@@ -212,9 +212,8 @@ class Maker {
   /// results are, and no stage of a chain, where a few microseconds matter.
   bool suits_wgmma() const {
     const std::int64_t results = p_.pixels() * p_.group_out * p_.groups;
-    // Only what has been compared on a device: not int8, which the kernel has, widened weights and
-    // transposed ones.
-    if (storage_ != DType::kF16 || p_.widens || p_.transposed) return false;
+    // Only what has been compared on a device: not widened weights and transposed ones.
+    if (storage_ == DType::kF32 || p_.widens || p_.transposed) return false;
     return copy_bytes() == 16 && is_wide() && results * element() > kSmallResult &&
            results * p_.depth() >= kManyProducts;
   }
@@ -266,7 +265,7 @@ class Maker {
     }
     pack.macro("TRANSPOSED", p_.transposed ? 1 : 0);
     if (p_.pairs) {
-      pack.type("SRC_T", DType::kF16).type("DST_T", storage_).scratch_in(kPairedWeights);
+      pack.type("SRC_T", storage_).type("DST_T", storage_).scratch_in(kPairedWeights);
     } else {
       set_weights_type(pack, "SRC_T", node_, node_.input(p_.weights).storage);
       pack.type("DST_T", storage_).src(p_.weights);
@@ -305,11 +304,14 @@ class Maker {
       const TensorGemm::Pairs& pairs = *p_.pairs;
       const std::int64_t filters = std::int64_t{p_.group_out} * p_.filter_h * p_.filter_w;
       const std::int64_t pixels = std::int64_t{p_.batch} * p_.in_h * p_.in_w;
+      const std::int64_t pair_bytes = 8 * element();
       launches.push_back(pair_columns(p_.weights, kPairedWeights, filters, pairs.columns,
-                                      pairs.skipped, p_.filter_w));
+                                      pairs.skipped, p_.filter_w, /*outside=*/0));
       launches.push_back(std::move(pack));
-      launches.push_back(pair_columns(p_.src, kPairedImage, pixels, pairs.width, 0, p_.in_w));
-      scratch.insert(scratch.end(), {{filters * kPairBytes}, {pixels * kPairBytes}});
+      const ir::Tensor& src = node_.input(p_.src);
+      launches.push_back(pair_columns(p_.src, kPairedImage, pixels, pairs.width, 0, p_.in_w,
+                                      src.is_quantized() ? src.zero_point() : 0));
+      scratch.insert(scratch.end(), {{filters * pair_bytes}, {pixels * pair_bytes}});
       launch.scratch_in(kPairedImage).scratch_in(0).early();
     } else {
       launches.push_back(std::move(pack));
@@ -318,14 +320,17 @@ class Maker {
     launch.macro("FILL", quantized() ? 1 : 0);  // of all: one program for images with and without
     if (quantized()) launch.i32(fill_of(node_.input(p_.src)));
     if (quantized()) {
+      const std::int64_t count = std::int64_t{p_.groups} * p_.group_out;
+      const std::int64_t depth = node_.input(p_.weights).shape.elements() / count;  // without pairs
       ChannelTable channels =
-          channel_table(node_, {p_.src, p_.weights, p_.bias, 0},
-                        {std::int64_t{p_.groups} * p_.group_out, p_.depth(), p_.depth(), 1},
+          channel_table(node_, {p_.src, p_.weights, p_.bias, 0}, {count, depth, depth, 1},
                         static_cast<int>(scratch.size()), p_.requantization);
       launches.push_back(std::move(channels.launch));
       scratch.push_back(std::move(channels.scales));
       scratch.push_back(std::move(channels.result));
-      push_channels(launch, node_, channels);
+      const bool by_floats = is_wide() && may_end_by_floats(node_, channels);
+      launch.macro("BY_FLOATS", by_floats ? 1 : 0);
+      push_channels(launch, node_, channels, by_floats);
       push_result(launch, result_layout(node_));
     } else {
       push_result(launch, node_, p_.bias);
@@ -362,15 +367,13 @@ class Maker {
 
  private:
   static constexpr int kPairedWeights = 1, kPairedImage = 2;  // scratch
-  static constexpr std::int64_t kPairBytes = 16;
-
   /// Writes `count` pairs of columns of an input; see kernels/conv2d/pair_columns_nvidia.cl.
   kernel::Launch pair_columns(int input, int scratch, std::int64_t count, int width, int skipped,
-                              int pairs) const {
+                              int pairs, int outside) const {
     kernel::Launch launch("conv2d/pair_columns_nvidia.cl", "conv2d_pair_columns");
-    launch.type("SRC_T", node_.input(input).storage);
+    launch.type("SRC_T", node_.input(input).storage).type("DST_T", storage_);
     launch.src(input).scratch_out(scratch).i32(count).i32(width).i32(p_.pairs->channels);
-    launch.i32(skipped).i32(pairs).range({uz(count)}, {kElementwiseGroup});
+    launch.i32(skipped).i32(pairs).i32(outside).range({uz(count)}, {kElementwiseGroup});
     return launch;
   }
   bool quantized() const { return node_.output(0).is_quantized(); }

@@ -37,7 +37,7 @@ struct TensorGemm {
     return p;
   }
 
-  /// Columns of an image of few channels in pairs: a launch makes it halves, of four channels, and
+  /// Columns of an image of few channels in pairs: a launch makes it halves (int8 stays), of four channels, and
   /// two pixels become one. Sizes are those of the result, and the filter has zeros around weights.
   struct Pairs {
     int width = 0, channels = 0;  ///< of src

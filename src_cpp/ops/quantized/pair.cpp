@@ -1,6 +1,7 @@
 #include "ops/quantized/pair.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 namespace clgpu::ops {
 namespace {
@@ -53,6 +54,18 @@ PairScaling pair_scaling(BinaryOp op, const ir::Tensor& a, const ir::Tensor& b,
   scaling.zero = dst.zero_point();
   scaling.range = activation_range(activation, dst);
   return scaling;
+}
+
+std::optional<RealPair> real_pair(const PairScaling& scaling, std::int32_t zero_of_a) {
+  constexpr double kMost = 2;  // see kernels/common/by_floats.cl
+  const auto real_of = [](const Multiplier& m) {
+    return std::ldexp(static_cast<double>(m.value), m.shift - 31);
+  };
+  const double unit = std::ldexp(real_of(scaling.result), scaling.left);
+  const double a = real_of(scaling.a) * unit, b = real_of(scaling.b) * unit;
+  if (a > kMost || b > kMost) return std::nullopt;
+  const double start = scaling.zero - a * (scaling.a_zero - zero_of_a) - b * scaling.b_zero;
+  return RealPair{static_cast<float>(a), static_cast<float>(b), static_cast<float>(start)};
 }
 
 kernel::Launch& push_pair(kernel::Launch& launch, const PairScaling& scaling) {

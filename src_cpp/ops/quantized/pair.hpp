@@ -2,6 +2,8 @@
 // own.
 #pragma once
 
+#include <optional>
+
 #include "ops/quantized/quantized.hpp"
 #include "ops/shared/binary_op.hpp"
 
@@ -28,6 +30,17 @@ PairScaling pair_scaling(BinaryOp op, const ir::Tensor& a, const ir::Tensor& b,
 
 /// The same for scales alone, without zero points and bounds; `wide`: for int16.
 PairScaling pair_scaling(BinaryOp op, float a, float b, float dst, bool wide);
+
+/// A quantised sum of integers of 8 bits as one of reals: a * (stored a - zero_of_a) + b * (stored
+/// b)
+/// + start is the stored result before it is rounded, within the errors that
+/// kernels/common/by_floats.cl names.
+struct RealPair {
+  float a, b, start;
+};
+
+/// None if a factor is too large for these errors.
+std::optional<RealPair> real_pair(const PairScaling& scaling, std::int32_t zero_of_a);
 
 /// Appends the arguments of QUANTIZED_PAIR_PARAMS.
 kernel::Launch& push_pair(kernel::Launch& launch, const PairScaling& scaling);

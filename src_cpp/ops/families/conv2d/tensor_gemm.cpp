@@ -33,9 +33,12 @@ std::vector<kernel::Candidate> tensor_gemm(const Convolution& conv) {
 /// longer than the products.
 std::vector<kernel::Candidate> tensor_pairs(const Convolution& conv) {
   const DType storage = conv.image_storage(), weights = conv.node.input(kWeights).storage;
-  const bool halves = storage == DType::kF16 || (storage == DType::kF32 && conv.node.allows_half());
+  const bool halves =
+      (storage == DType::kF16 || (storage == DType::kF32 && conv.node.allows_half())) &&
+      is_float(weights);
+  const bool integers = conv.quantized() && storage == DType::kI8 && weights == DType::kI8;
   const ConvGeometry& g = conv.geometry;
-  if (!halves || !is_float(weights) || conv.in_c > 4 || conv.groups != 1 || g.stride_w != 2 ||
+  if (!(halves || integers) || conv.in_c > 4 || conv.groups != 1 || g.stride_w != 2 ||
       g.dilation_w != 1 || conv.filter_w < 3 || g.reflect)
     return {};
   if (std::int64_t{conv.batch} * conv.in_h * (conv.in_w + 1) * 4 > INT32_MAX) return {};
