@@ -14,8 +14,6 @@
 //                           clgpu::ops::ChannelTable::quick allows it
 // FINISH_LANE(v, at)        for integers: the same for v, one lane of CHANNEL_RESULT4 .. 16 (see
 //                           common/requantize.cl), when less than a whole vector is stored
-// REAL_CHANNEL4_T, REAL_CHANNEL4(c), FINISH_BY_FLOATS4(sum, c, real, at): with BY_FLOATS, FINISH_SUM4_ALIGNED
-//                           in fewer steps; real: REAL_CHANNEL4 of c, a CHANNEL4_T (common/by_floats.cl)
 // Only kernels of floats may use the parts of these:
 // FINISH_SUM4_WITH(sum, c, at, r)  FINISH_SUM4 with the given elements r of the residual, if there is one
 // SUM_LANE4(sum, c, at), FINISH_SUM_LANE(v, c, j, at)  the same as FINISH_SUM in two steps, when less
@@ -43,7 +41,6 @@
 //           TABLE       0|1         1: an 8-bit result is looked up in a table: before the residual is
 //                                   added with RESIDUAL_AFTER, else after that; the 256 bytes of the
 //                                   table follow `channels`, the entry of v at v modulo 256
-//           BY_FLOATS   0|1         1, with QUANTIZED 1, if there is FINISH_BY_FLOATS4; may be left out
 //           SCALED      0|1         1, with QUANTIZED 0: weights are int8, and sums are scaled before the
 //                                   bias is added; kernels must use FINISH_SUM then
 //           SUM_T       float|int|long  type of sums
@@ -102,12 +99,7 @@ static inline int16 lookup_int16(__global const TABLE_T *table, int16 v) {
 #define RESIDUAL_PARAM
 #define BEHIND_SUM(V, v, r) LOOKED_UP(V, v)
 #else
-#if BY_FLOATS
-#define RESIDUAL_PARAM \
-  __global const RESIDUAL_T *residual, QUANTIZED_PAIR_PARAMS, QUANTIZED_PAIR_REALS,
-#else
 #define RESIDUAL_PARAM __global const RESIDUAL_T *residual, QUANTIZED_PAIR_PARAMS,
-#endif
 #if RESIDUAL_AFTER
 #define BEHIND_SUM(V, v, r) QUANTIZED_ADD(V, LOOKED_UP(V, v), r)
 #else
@@ -126,9 +118,6 @@ static inline int16 lookup_int16(__global const TABLE_T *table, int16 v) {
   BEHIND_SUM(int8, CHANNEL_RESULT8(sum, c), LOAD8(RESIDUAL_T, residual, at))
 #define FINISH_SUM16(sum, c, at) \
   BEHIND_SUM(int16, CHANNEL_RESULT16(sum, c), LOAD16(RESIDUAL_T, residual, at))
-#if BY_FLOATS
-#include "common/by_floats.cl"
-#endif
 #define FINISH_QUICK4(sum, c, at) \
   BEHIND_SUM(int4, CHANNEL_QUICK4(sum, c), LOAD4(RESIDUAL_T, residual, at))
 #define FINISH_QUICK8(sum, c, at) \

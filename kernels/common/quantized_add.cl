@@ -18,9 +18,6 @@
       int pair_b_multiplier, int pair_b_shift, int pair_multiplier, int pair_shift, int pair_zero, \
       int pair_low, int pair_high
 
-// For common/by_floats.cl, see clgpu::ops::RealPair.
-#define QUANTIZED_PAIR_REALS float real_a, float real_b, float real_start
-
 #define PAIR_REQUANTIZE(V, x, m, shift) CLGPU_CAT(requantize_, V)(x, (V)(m), (V)(shift))
 #define PAIR_SCALED_A(V, a) \
   PAIR_REQUANTIZE(V, ((a) - pair_a_zero) << pair_left, pair_a_multiplier, pair_a_shift)

@@ -20,11 +20,11 @@
 //                                   dst are multiples of 8
 //           MMA_TYPE          0..2  0: src is half, 1: float, 2: char; packed is of the same type
 //           FILL              0|1   1: values outside of the image are `outside`, not zero
-//           BY_FLOATS         0|1   1, with WIDE: integers are requantised with FINISH_BY_FLOATS4 of common/epilogue.cl
-//           DST_T     float|half|char  element type of dst; and those of common/epilogue.cl
+//           DST_T     float|half|char  element type of dst; those of common/epilogue.cl and common/by_floats.cl
 // Numerics  products exact (after float operands have been rounded to TF32), sums in float, in an order
 //           that depends only on sizes; bias and residual are added last. Integers: exact
 #include "common/epilogue.cl"
+#include "common/by_floats.cl"
 #include "common/local.cl"
 #include "common/mma.cl"
 #include "common/types.cl"

@@ -32,14 +32,14 @@
 //                                    6: those of packed, too, which pack_exact_nvidia.cl writes
 //           FILL              0|1      1: values outside of the image are `outside`, not zero
 //           REFLECT  0|1  values outside of the image: 0 zero, 1 mirrored; see common/border.cl
-//           BY_FLOATS         0|1      1, with WIDE: integers are requantised with FINISH_BY_FLOATS4 of common/epilogue.cl
-//           DST_T     float|half|char  element type of dst; and those of common/epilogue.cl
+//           DST_T     float|half|char  element type of dst; those of common/epilogue.cl and common/by_floats.cl
 // Numerics  products exact (after float operands have been rounded to TF32), sums in float, in an order
 //           that depends only on sizes; bias and residual are added last. Integers: exact.
 //           Pairs leave 2^-22 of a float, and the product of two small parts is left out, so a product
 //           is right to some 2^-21
 #include "common/border.cl"
 #include "common/epilogue.cl"
+#include "common/by_floats.cl"
 #include "common/local.cl"
 #include "common/mma.cl"
 #include "common/swizzle.cl"

@@ -28,6 +28,7 @@ KERNEL = """
 #define BY_FLOATS 1
 #include "common/broadcast.cl"
 #include "common/epilogue.cl"
+#include "common/by_floats.cl"
 __kernel void binary_quantized(__global const char *a, __global const char *residual,
                                RESULT_PARAM QUANTIZED_PAIR_PARAMS, BROADCAST_DIMS,
                                BROADCAST_STRIDES(a), BROADCAST_STRIDES(b)) {

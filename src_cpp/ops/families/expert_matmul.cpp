@@ -185,8 +185,9 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   // Each work-group looks through all indices.
   constexpr std::int64_t kMostRows = 1024;
   if (!transposed && rows <= kMostRows) {
-    const bool pays = !device.is_cpu() && rows >= size.experts && rows <= 16LL * size.experts;
-    first.insert(pays ? first.begin() : first.end(), rows_by_expert(node, size));
+    // Not the first choice before a GPU has shown what it gains; tuning compares the two.
+    const bool may_pay = !device.is_cpu() && rows >= size.experts && rows <= 16LL * size.experts;
+    first.insert(may_pay ? first.begin() + 1 : first.end(), rows_by_expert(node, size));
   }
   return first;
 }
