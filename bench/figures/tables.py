@@ -395,6 +395,7 @@ def cpu(source: Source) -> str:
     )
 
 
+@figure("mixed-gpu", f"{GPU}/mixed.json")
 @figure("mixed-cpu", f"{CPU}/mixed.json")
 def mixed_plans(source: Source) -> str:
     """Plans of precisions beside fp16, by model and batch."""

@@ -121,6 +121,7 @@ def made_up() -> dict[str, Record]:
         ),
         f"{GPU}/conv.json": record_of("conv", layers, peaks=dataclasses.asdict(PEAKS), **gpu),
         f"{GPU}/pynet.json": record_of("pynet", budgets, **gpu),
+        f"{GPU}/mixed.json": record_of("mixed", plans, **gpu),
         f"{GPU}/stream.json": record_of("stream", rates, device=ON_GPU, peers={}),
         f"{CPU}/nets.json": record_of(
             "nets", [net("resnet50", 1, p) for p in ("fp32", "int8")], **cpu
