@@ -330,7 +330,7 @@ class Delegate:
             mixed.integers,
             (Int8Scale(*scale) for scale in mixed.scales),
             (ChannelMeans(*means) for means in mixed.means),
-            mixed.tf32_pairs,
+            mixed.bf16_pairs,
         )
         return native.find_plan(self._native, self._options, text)
 

@@ -62,8 +62,8 @@ class PrecisionPoint:
     tf32: int = 0
     """Nodes whose factors it rounds to TF32."""
 
-    tf32_pairs: int = 0
-    """Nodes whose factors it makes sums of two TF32 numbers."""
+    bf16_pairs: int = 0
+    """Nodes whose factors it makes sums of two bfloat16 numbers."""
 
     half_sums: int = 0
     """Nodes whose products it adds in half."""
@@ -145,7 +145,7 @@ class PrecisionChange:
     kind: str
     """``"results"`` or ``"weights"``, stored as half; ``"int8"``: weights stored as int8;
     ``"bfloat"``: results or weights stored as bfloat16; ``"factors"`` of products with TF32;
-    ``"pairs"``: factors that are sums of two TF32 numbers; ``"integers"``: nodes that compute with
+    ``"pairs"``: factors that are sums of two bfloat16 numbers; ``"integers"``: nodes that compute with
     int8; ``"sums"`` of products in half; or ``"several"`` of these, of neighbouring nodes."""
 
     tensors: tuple[int, ...]
@@ -271,8 +271,8 @@ class PrecisionPlan(Shown):
     """Of the tensors that products with rounded weights read, where correcting biases lowers the
     error; files of earlier versions have none."""
 
-    tf32_pairs: tuple[int, ...] = ()
-    """Nodes whose factors are sums of two TF32 numbers each, as the model counts them: tensor cores
+    bf16_pairs: tuple[int, ...] = ()
+    """Nodes whose factors are sums of two bfloat16 numbers each, as the model counts them: tensor cores
     multiply them almost as exactly as floats; files of earlier versions have none."""
 
     interrupted: bool = False
@@ -317,7 +317,7 @@ class PrecisionPlan(Shown):
             self.integers,
             self.scales,
             self.means,
-            self.tf32_pairs,
+            self.bf16_pairs,
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -384,7 +384,7 @@ class PrecisionPlan(Shown):
             f"{self.device}: {len(set(self.half) - set(self.int8))} tensors as half, "
             f"{len(self.bfloat)} as bfloat16, "
             f"{len(self.int8)} as int8, {len(self.tf32)} nodes with tf32, "
-            f"{len(self.tf32_pairs)} with pairs of it, "
+            f"{len(self.bf16_pairs)} with bfloat16 pairs, "
             f"{len(self.half_sums)} with half sums, {len(self.integers)} with integers; "
             f"{self.metric} error {self.error:.2g} on {self.held_back} samples that the search did "
             f"not see, allowed {self.max_error:.2g}{rest}"
@@ -504,12 +504,13 @@ _READERS: dict[str, Callable[[str, Any], Any]] = {
 
 # Files of earlier versions lack them.
 _LATER = frozenset(
-    ("half_sums", "bfloat", "integers", "tf32_pairs", "interrupted", "stored", "earlier_metric",
+    ("half_sums", "bfloat", "integers", "bf16_pairs", "interrupted", "stored", "earlier_metric",
      "earlier_max_error", "measured", "reason")
 )  # fmt: skip
 _LATER_OF_POINTS = frozenset(
-    ("half", "bfloat", "int8", "tf32", "tf32_pairs", "half_sums", "integers")
+    ("half", "bfloat", "int8", "tf32", "bf16_pairs", "half_sums", "integers")
 )
+_RENAMED = {"tf32_pairs": "bf16_pairs"}  # earlier names: other numbers, for the same purpose
 
 
 def _checked(kind: type, entry: Mapping[str, Any], where: str) -> dict[str, Any]:
@@ -517,7 +518,7 @@ def _checked(kind: type, entry: Mapping[str, Any], where: str) -> dict[str, Any]
     types = {field.name: str(field.type) for field in dataclasses.fields(kind)}
     later = _LATER_OF_POINTS if kind is PrecisionPoint else _LATER
     usual = {f.name: f.default for f in dataclasses.fields(kind) if f.name in later}
-    entry = {**usual, **entry}
+    entry = {**usual, **{_RENAMED.get(name, name): value for name, value in entry.items()}}
     if odd := sorted(map(str, types.keys() ^ entry.keys())):
         raise ValueError(f"{where}{odd[0]} is missing or is no field of a plan")
     return {
@@ -555,7 +556,7 @@ def plan_text(
     integers: Iterable[int] = (),
     scales: Iterable[Int8Scale] = (),
     means: Iterable[ChannelMeans] = (),
-    tf32_pairs: Iterable[int] = (),
+    bf16_pairs: Iterable[int] = (),
 ) -> str:
     """The form in which the option `precision` has a plan; ``bound``: of the relative L2 error."""
     items = [f"model={model}"]
@@ -566,7 +567,7 @@ def plan_text(
         "bfloat": _ranges(bfloat),
         "int8": _ranges(int8),
         "tf32": _ranges(tf32),
-        "pairs": _ranges(tf32_pairs),
+        "pairs": _ranges(bf16_pairs),
         "sums": _ranges(half_sums),
         "integers": _ranges(integers),
         "scales": "+".join(map(_scale_text, sorted(scales, key=lambda scale: scale.tensor))),

@@ -3,7 +3,7 @@
 
 const plan = data.plan;
 const SHORT = 25; // rows, until all are asked for
-const ownKinds = { results: "results as half", weights: "weights as half", int8: "weights as int8", factors: "factors as TF32", sums: "sums as half", integers: "nodes as int8", bfloat: "stored as bfloat16", pairs: "factors as pairs of TF32", several: "several of these" };
+const ownKinds = { results: "results as half", weights: "weights as half", int8: "weights as int8", factors: "factors as TF32", sums: "sums as half", integers: "nodes as int8", bfloat: "stored as bfloat16", pairs: "factors as pairs of bfloat16", several: "several of these" };
 const kindText = (change) => ownKinds[change.kind] ?? change.kind;
 const measuredError = (change) => change.measured === false ? "not measured" : errorText(change.error);
 const errorText = (error) => error === null || error === Infinity ? "∞"
@@ -52,7 +52,7 @@ const marks = () => {
   return [...found.values()];
 };
 const FAR = [32, 48, 64, 80]; // of a label from its mark, joined by a line
-const LISTS = { half: "as half", bfloat: "as bfloat16", int8: "weights as int8", tf32: "nodes with TF32", tf32_pairs: "with pairs of it", half_sums: "with half sums", integers: "with integers" };
+const LISTS = { half: "as half", bfloat: "as bfloat16", int8: "weights as int8", tf32: "nodes with TF32", bf16_pairs: "with bfloat16 pairs", half_sums: "with half sums", integers: "with integers" };
 const listText = (point) => Object.entries(LISTS).filter(([key]) => point[key]).map(([key, words]) => `${point[key]} ${words}`).join(", ");
 const pointName = (point) => point.name === "mixed" ? "the plan" : point.name;
 

@@ -209,7 +209,7 @@ class Explanation(Shown):
         wide = sum(t.storage == "bfloat16" for t in self.tensors)
         known = bytes_ + wide + sum(t.storage in ("float16", "float32") for t in self.tensors)
         rounded = sum(node.precision == "tf32" for node in self.nodes)
-        pairs = sum(node.precision == "tf32_pairs" for node in self.nodes)
+        pairs = sum(node.precision == "bf16_pairs" for node in self.nodes)
         added = sum(node.adds_halves for node in self.nodes)
         made = ("quantize_activations", "applied")
         integers = len({s.node for s in self.steps if (s.pass_name, s.outcome) == made})
@@ -217,7 +217,7 @@ class Explanation(Shown):
         return (
             f"plan {self.mixed.source}, {halves} of {known} float tensors as half, "
             f"{wide} as bfloat16, {bytes_} as int8, {rounded} nodes with tf32, "
-            f"{pairs} with pairs of it, "
+            f"{pairs} with bfloat16 pairs, "
             f"{added} with half sums, {integers} with integers"
             + ("" if bound is None else f", made for an error of {bound:.2g}")
         )

@@ -10,7 +10,7 @@ from clgpu_delegate.report.planned import NodePlan
 
 _HEADINGS = ("node", "op", "output", "runs on", "kernel")
 _UNKNOWN = "?"
-_OF_FLOATS = ("fp32", "tf32", "tf32_pairs")
+_OF_FLOATS = ("fp32", "tf32", "bf16_pairs")
 _NARROW = {"float16": "half", "bfloat16": "bfloat16", "int8": "int8"}
 _INDENT = 4
 

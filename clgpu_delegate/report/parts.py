@@ -9,7 +9,7 @@ from typing import Any
 from clgpu_delegate.report.borders import Border
 from clgpu_delegate.report.planned import NodePlan
 
-_OF_FLOATS = ("fp32", "fp16", "bf16", "tf32", "tf32_pairs")
+_OF_FLOATS = ("fp32", "fp16", "bf16", "tf32", "bf16_pairs")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -99,7 +99,7 @@ class Node:
     precision: str = ""
     """Of the numbers that the kernel computes with: ``"fp32"``, ``"fp16"`` (halves, which a
     kernel may make of floats: a half of each, or a sum of two), ``"tf32"`` (floats, and factors of
-    products are rounded), ``"tf32_pairs"`` (floats, and factors are sums of two TF32 numbers), or a
+    products are rounded), ``"bf16_pairs"`` (floats, and factors are sums of two bfloat16 numbers), or a
     type of integers; empty where no kernel runs. Sums are float, or exact integers, unless
     `adds_halves`: see `sums`."""
 
@@ -247,8 +247,8 @@ class Mixed:
     tf32: tuple[int, ...]
     """Nodes with factors that may be rounded to TF32."""
 
-    tf32_pairs: tuple[int, ...] = ()
-    """Nodes with factors that may be sums of two TF32 numbers each."""
+    bf16_pairs: tuple[int, ...] = ()
+    """Nodes with factors that may be sums of two bfloat16 numbers each."""
 
     half_sums: tuple[int, ...] = ()
     """Nodes whose products may be added in half."""
@@ -271,7 +271,7 @@ class Mixed:
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Mixed:
         """Of ``"mixed"`` in `Explanation.to_dict`."""
-        names = ("half", "bfloat", "int8", "tf32", "tf32_pairs", "half_sums", "integers")
+        names = ("half", "bfloat", "int8", "tf32", "bf16_pairs", "half_sums", "integers")
         lists = {key: tuple(data.get(key, ())) for key in names}
         fields = ("tensor", "scale", "zero_point")
         scales = tuple(tuple(entry[f] for f in fields) for entry in data.get("scales", ()))

@@ -17,7 +17,7 @@ _KINDS = {
     "int8": "weights as int8",
     "bfloat": "bfloat16",
     "factors": "factors as TF32",
-    "pairs": "factors as pairs of TF32",
+    "pairs": "factors as pairs of bfloat16",
     "sums": "sums as half",
     "integers": "integers",
     "several": "several of these",

@@ -1,7 +1,7 @@
 // mma.cl - NVIDIA's tensor cores and asynchronous copies as inline PTX: products of 16 x 8 blocks by one
 //          warp with operands from local memory, and copies into local memory without registers
 //
-// Only for devices whose DeviceInfo::mma_f16 (MMA_TYPE 0), mma_tf32 (1, 5, 6), mma_s8 (2) or wgmma (3, 4) is set. All 32
+// Only for devices whose DeviceInfo::mma_f16 (MMA_TYPE 0), mma_tf32 (1, 5), mma_s8 (2) or wgmma (3, 4) is set. All 32
 // items of a warp must call each function; lane = item % 32, g = lane / 4, q = lane % 4. A
 // register is 32 bits: two halves or four int8 (lower k in lower bits), or one float. K is 16
 // halves, 8 floats or 32 int8: 32 bytes each.
@@ -16,8 +16,9 @@
 // MMA_BYTES   bytes of an operand's element
 // MMA_SUM_T, MMA_SUM4_T  types of sums: float, or int for int8
 //
-// Macros    MMA_TYPE  0..6  operands: 0 half, 1, 5, 6 float rounded to TF32 (10 bits of mantissa), 2 int8; 3 half
-//                          and 4 int8 for products by four warps (common/wgmma.cl), then all but MMA is there
+// Macros    MMA_TYPE  0..5  operands: 0 half, 1 float rounded to TF32 (10 bits of mantissa), 2 int8; 3 half
+//                          and 4 int8 for products by four warps (common/wgmma.cl), 5 float for products of
+//                          pairs (common/float_pairs.cl), then all but MMA is there
 // Numerics  products are exact, sums in float; int8: sums are exact, modulo 2^32
 
 // An address in local memory, in the form that the instructions take.
@@ -31,7 +32,7 @@ uint local_address(__local const void *p) { return (uint)(size_t)p; }
 #define MMA_SUM4_T int4
 #define MMA_REGISTER "+r"
 #else
-#if MMA_TYPE == 1 || MMA_TYPE >= 5
+#if MMA_TYPE == 1 || MMA_TYPE == 5
 #define MMA_NAME "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32"
 #define MMA_BYTES 4
 #else

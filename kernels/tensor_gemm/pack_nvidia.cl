@@ -20,7 +20,7 @@
 //           DST_T       float|half     element type of dst, or char if SRC_T is char
 // Numerics  float to half rounds to nearest even; floats are rounded to TF32 (10 bits of mantissa), to
 //           nearest, ties away from zero
-#define EXACT 0
+#define PAIRS 0
 #include "tensor_gemm/pack_order.cl"
 
 __kernel void tensor_gemm_pack(__global const SRC_T *src, __global DST_T *dst, int elements,

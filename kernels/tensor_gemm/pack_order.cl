@@ -1,8 +1,8 @@
 // pack_order.cl - weights in the order in which the lanes of a warp read them, for the kernels pack_nvidia.cl, which
-//                 describes it, and pack_exact_nvidia.cl
+//                 describes it, and pack_float_pairs_nvidia.cl
 //
 // pack_one(...)              writes the 16 bytes i of dst
-// EXACT                      1: floats are written as they are; 0: rounded to TF32
+// PAIRS                      1: floats are written as pairs; 0: rounded to TF32
 //
 // Macros    TN          16..128        channels of a panel
 //           TK          multiple of K  depth of a step
@@ -11,6 +11,28 @@
 #include "tensor_gemm/piece.cl"
 
 #define K (32 / BYTES)
+
+#if PAIRS
+// The bits of a bfloat16 number, the upper ones of a float.
+uint to_bfloat(float x) {
+  const uint bits = as_uint(x);
+  if (!isfinite(x)) return isnan(x) ? 0x7FC0u : bits >> 16;
+  return (bits + 0x7FFFu + ((bits >> 16) & 1)) >> 16;
+}
+
+uint rest_of(float x, uint bfloat) {
+  const float value = as_float(bfloat << 16);
+  return isfinite(value) ? to_bfloat(x - value) : 0;
+}
+
+// Makes two floats that are multiplied together first both of their bfloat16 numbers, then both rests.
+void pair_up(float *low, float *high) {
+  const uint first = to_bfloat(*low), second = to_bfloat(*high);
+  const uint rests = rest_of(*low, first) | rest_of(*high, second) << 16;
+  *low = as_float(first | second << 16);
+  *high = as_float(rests);
+}
+#endif
 
 void pack_one(int i, __global const SRC_T *src, __global DST_T *dst, int depth, int group_out,
               int panels, int steps) {
@@ -37,10 +59,14 @@ void pack_one(int i, __global const SRC_T *src, __global DST_T *dst, int depth, 
                         block % BLOCKS * 2 + g % 2;
     x[j] = 0;
     if (channel < group_out && k < depth) x[j] = WEIGHT_AT(k);
-#if BYTES == 4 && !EXACT
+#if BYTES == 4 && !PAIRS
     // Infinities and NaNs are not rounded.
     if (isfinite(x[j])) x[j] = as_float((as_uint(x[j]) + 0x1000u) & 0xFFFFE000u);
 #endif
   }
+#if PAIRS
+#pragma unroll
+  for (int j = 0; j < EACH; j += 2) pair_up(&x[j], &x[j + 1]);
+#endif
   STORE_PIECE(i, x);
 }

@@ -25,18 +25,17 @@
 //           SPLIT             0|1      1: several work-groups share the depth of a tile; the last one stores it
 //           WIDE              0|1      1: group_out, out_c, dst_group and the start of each pixel of
 //                                    dst are multiples of 8
-//           MMA_TYPE          0..6     0, 3: src is half, 1, 5, 6: float, 2, 4: char; packed is of the same type.
+//           MMA_TYPE          0..5     0, 3: src is half, 1, 5: float, 2, 4: char; packed is of the same type.
 //                                    3, 4: products by four warps, which have 64 pixels (WGMMA): WARPS_M is
 //                                    TM / 16, WARPS_K is 1, TN / WARPS_N is 32, 64, 128 or 256, COPY is not 1.
-//                                    5, 6: a float is a pair, the sum of two TF32 numbers; 5: only those of src,
-//                                    6: those of packed, too, which pack_exact_nvidia.cl writes
+//                                    5: products of pairs (common/float_pairs.cl): packed is as
+//                                    pack_float_pairs_nvidia.cl writes it
 //           FILL              0|1      1: values outside of the image are `outside`, not zero
 //           REFLECT  0|1  values outside of the image: 0 zero, 1 mirrored; see common/border.cl
 //           DST_T     float|half|char  element type of dst; those of common/epilogue.cl and common/by_floats.cl
 // Numerics  products exact (after float operands have been rounded to TF32), sums in float, in an order
-//           that depends only on sizes; bias and residual are added last. Integers: exact.
-//           Pairs leave 2^-22 of a float, and the product of two small parts is left out, so a product
-//           is right to some 2^-21
+//           that depends only on sizes; bias and residual are added last. Integers: exact. Pairs: see
+//           common/float_pairs.cl
 #include "common/border.cl"
 #include "common/epilogue.cl"
 #include "common/by_floats.cl"
@@ -46,12 +45,15 @@
 #include "common/types.cl"
 #include "tensor_gemm/quotient.cl"
 #define WGMMA (MMA_TYPE == 3 || MMA_TYPE == 4)
-#define PAIRS (MMA_TYPE >= 5)
+#define PAIRS (MMA_TYPE == 5)
 #define WGMMA_N (TN / WARPS_N)
 // Whether the products of a step go on while the next one is awaited: where one work-group takes a whole
 // compute unit, none computes meanwhile. Copies then begin a step later.
 #define BEHIND (WGMMA_N == 256)
 #include "common/wgmma.cl"
+#if PAIRS
+#include "common/float_pairs.cl"
+#endif
 
 #if MMA_TYPE == 2 || MMA_TYPE == 4
 #define SRC_T char
@@ -178,21 +180,13 @@
 #endif
 
 #if PAIRS
-// What a float, given by its bits, is more than `high`, the same rounded to TF32; 0 where that is infinite.
-uint rest_of(uint bits, uint high) {
-  const float rest = as_float(bits) - as_float(high);
-  return to_tf32(as_uint(isinf(as_float(high)) ? 0.0f : rest));
-}
-// Products of all pixels' blocks with the two blocks of channels n; a sum is not needed soon again.
-#define MMA_ALL(a, b)                               \
-  _Pragma("unroll") for (int m = 0; m < MB; ++m) {  \
-    MMA(sum[m][2 * n], (a)[m], (b).s0, (b).s1);     \
-    MMA(sum[m][2 * n + 1], (a)[m], (b).s2, (b).s3); \
+// Products of all pixels' blocks with the two blocks of channels n, of which `first` and `second` are words of two
+// parts; a sum is not needed soon again.
+#define PAIRS_ADD_ALL(a, first, second)                            \
+  _Pragma("unroll") for (int m = 0; m < MB; ++m) {                 \
+    PAIRS_ADD(sum[m][2 * n], (a)[m], (first).s0, (second).s0);     \
+    PAIRS_ADD(sum[m][2 * n + 1], (a)[m], (first).s1, (second).s1); \
   }
-#define HIGH(v) ((uint4)(to_tf32(v.s0), to_tf32(v.s1), to_tf32(v.s2), to_tf32(v.s3)))
-#define LOW(v, high)                                                               \
-  ((uint4)(rest_of(v.s0, high.s0), rest_of(v.s1, high.s1), rest_of(v.s2, high.s2), \
-           rest_of(v.s3, high.s3)))
 #endif
 
 #if !QUANTIZED
@@ -361,6 +355,9 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void tensor_gemm(
   barrier(CLK_LOCAL_MEM_FENCE);
   // Operands of two parts: one is read while the other is multiplied.
   uint4 a[2][MB], b[2][NB / 2];
+#if PAIRS
+  uint4 firsts[MB], rests[MB], factors[NB / 2];  // of two parts, and the weights of the first one
+#endif
   READ(0, 0);
   for (int step = 0; step < count; ++step) {
 #pragma unroll
@@ -381,23 +378,30 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void tensor_gemm(
         COPIES_COMMIT();
       }
 #if PAIRS
-      // Small products first.
-      uint4 left[MB], left_rest[MB];
+      // The second part of two completes the operands.
 #pragma unroll
       for (int m = 0; m < MB; ++m) {
-        left[m] = HIGH(a[part % 2][m]);
-        left_rest[m] = LOW(a[part % 2][m], left[m]);
+        const uint4 v = a[part % 2][m];
+        const uint2 high = (uint2)(to_bfloats(v.s0, v.s2), to_bfloats(v.s1, v.s3));
+        const uint2 low = (uint2)(rests_of(v.s0, v.s2, high.s0), rests_of(v.s1, v.s3, high.s1));
+        if (part % 2 == 0) {
+          firsts[m].s01 = high;
+          rests[m].s01 = low;
+        } else {
+          firsts[m].s23 = high;
+          rests[m].s23 = low;
+        }
       }
 #pragma unroll
       for (int n = 0; n < NB / 2; ++n) {
-#if MMA_TYPE == 6
-        const uint4 whole = b[part % 2][n], factor = HIGH(whole), rest = LOW(whole, factor);
-        MMA_ALL(left, rest);
-#else
-        const uint4 factor = b[part % 2][n];
-#endif
-        MMA_ALL(left_rest, factor);
-        MMA_ALL(left, factor);
+        if (part % 2 == 0) {
+          factors[n] = b[0][n];
+        } else {
+          // Small products first.
+          PAIRS_ADD_ALL(rests, factors[n].s02, b[1][n].s02);
+          PAIRS_ADD_ALL(firsts, factors[n].s13, b[1][n].s13);
+          PAIRS_ADD_ALL(firsts, factors[n].s02, b[1][n].s02);
+        }
       }
 #else
 #pragma unroll

@@ -55,9 +55,9 @@ inline bool allows_tf32(const Graph& graph, const Node& node) {
   return graph.allows_tf32 || node.allows_tf32;
 }
 
-/// Whether they may be written as sums of two TF32 numbers each, almost as exact as floats.
-inline bool allows_tf32_pairs(const Graph& graph, const Node& node) {
-  return node.tf32_pairs && !allows_tf32(graph, node);
+/// Whether they may be written as sums of two bfloat16 numbers each, almost as exact as floats.
+inline bool allows_bf16_pairs(const Graph& graph, const Node& node) {
+  return node.bf16_pairs && !allows_tf32(graph, node);
 }
 
 /// True for tensors that are graph outputs.

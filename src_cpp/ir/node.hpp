@@ -117,7 +117,7 @@ struct Node {
   Epilogue epilogue;
   std::shared_ptr<const Tail> tail;  ///< null if its own arithmetic is all
   bool allows_tf32 = false;          ///< as Graph::allows_tf32, of this node alone
-  bool tf32_pairs = false;           ///< ... may be written as sums of two TF32 numbers each
+  bool bf16_pairs = false;           ///< ... may be written as sums of two bfloat16 numbers each
   bool half_sums = false;            ///< its products may be added in half, block by block
   bool is_band = false;  ///< made by passes::stream_rows: some rows of a node of the model
   /// The node runs only if an element of this tensor is not 0 (NaN is not 0); -1: it always runs.

@@ -534,7 +534,7 @@ class Reader {
         kAlpha,
         kResidualAfter,
         kTf32,
-        kTf32Pairs,
+        kBf16Pairs,
         kHalfSums,
         kBand,
         kOnlyIf,
@@ -547,7 +547,7 @@ class Reader {
                                       {"alpha", Fact::kAlpha},
                                       {"residual_after", Fact::kResidualAfter},
                                       {"tf32", Fact::kTf32},
-                                      {"tf32_pairs", Fact::kTf32Pairs},
+                                      {"bf16_pairs", Fact::kBf16Pairs},
                                       {"half_sums", Fact::kHalfSums},
                                       {"band", Fact::kBand},
                                       {"only_if", Fact::kOnlyIf},
@@ -574,8 +574,8 @@ class Reader {
         case Fact::kTf32:
           node.allows_tf32 = true;
           break;
-        case Fact::kTf32Pairs:
-          node.tf32_pairs = true;
+        case Fact::kBf16Pairs:
+          node.bf16_pairs = true;
           break;
         case Fact::kHalfSums:
           node.half_sums = true;

@@ -261,7 +261,7 @@ class Writer {
     if (epilogue.alpha != 0.0F) text += " alpha=" + text_of(epilogue.alpha);
     if (epilogue.residual_after) text += " residual_after";
     if (node.allows_tf32) text += " tf32";
-    if (node.tf32_pairs) text += " tf32_pairs";
+    if (node.bf16_pairs) text += " bf16_pairs";
     if (node.half_sums) text += " half_sums";
     if (node.is_band) text += " band";
     if (node.predicate >= 0) {

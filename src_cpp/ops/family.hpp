@@ -45,8 +45,8 @@ class NodeContext {
   /// Factors of products may be rounded to TF32 (precision="tf32"; also with "fp16", where half
   /// tensors have as few bits; with "mixed", where the plan says so of the node).
   bool allows_tf32() const { return ir::allows_tf32(graph_, node_); }
-  /// Instead of that, they may be written as sums of two TF32 numbers each.
-  bool allows_tf32_pairs() const { return ir::allows_tf32_pairs(graph_, node_); }
+  /// Instead of that, they may be written as sums of two bfloat16 numbers each.
+  bool allows_bf16_pairs() const { return ir::allows_bf16_pairs(graph_, node_); }
   /// ... and end at the largest half (precision="fp16").
   bool allows_half() const { return graph_.allows_half; }
   template <class T>

@@ -61,7 +61,7 @@ void allow_tf32(ir::Graph& graph, const PrecisionPlan& plan) {
     const bool reads_half = !node.inputs.empty() && node.inputs[0] >= 0 &&
                             plan.half.count(graph.tensor(node.inputs[0]).tflite_id) != 0;
     node.allows_tf32 = reads_half || plan.tf32.count(node.tflite_index) != 0;
-    node.tf32_pairs = !node.allows_tf32 && plan.tf32_pairs.count(node.tflite_index) != 0;
+    node.bf16_pairs = !node.allows_tf32 && plan.bf16_pairs.count(node.tflite_index) != 0;
   }
 }
 

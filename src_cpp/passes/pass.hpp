@@ -38,9 +38,9 @@ struct PrecisionPlan {
   std::set<int> bfloat;         ///< the same as bfloat16; also where they are among `half`
   std::set<int> int8;           ///< constants that are stored as int8, a scale per output channel
   std::set<int> tf32;           ///< nodes with factors that may be rounded to TF32
-  std::set<int> tf32_pairs;     ///< nodes with factors that may be sums of two TF32 numbers each
-  std::set<int> half_sums;      ///< nodes whose products may be added in half
-  std::set<int> integers;       ///< nodes that compute with int8
+  std::set<int> bf16_pairs;  ///< nodes with factors that may be sums of two bfloat16 numbers each
+  std::set<int> half_sums;   ///< nodes whose products may be added in half
+  std::set<int> integers;    ///< nodes that compute with int8
   std::map<int, Int8Scale> scales;  ///< of the tensors that these nodes read and write
   /// Of tensors that products read: the mean of each channel (round_weights).
   std::map<int, std::vector<float>> means;

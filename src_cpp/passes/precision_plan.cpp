@@ -120,7 +120,7 @@ std::optional<PrecisionPlan> read_precision_plan(const std::string& text) {
     } else if (key == "tf32") {
       is_right = is_right && read_indices(value, plan.tf32);
     } else if (key == "pairs") {
-      is_right = is_right && read_indices(value, plan.tf32_pairs);
+      is_right = is_right && read_indices(value, plan.bf16_pairs);
     } else if (key == "sums") {
       is_right = is_right && read_indices(value, plan.half_sums);
     } else if (key == "integers") {

@@ -330,7 +330,7 @@ class Regions {
       quantize_weights_of(node);
       node.attrs = adapted[i]->attrs;
       node.epilogue = adapted[i]->epilogue;
-      node.allows_tf32 = node.tf32_pairs = false;
+      node.allows_tf32 = node.bf16_pairs = false;
       int integers = result;
       if (floats[uz(result)]) {
         integers = add_integers(result, scale);

@@ -307,14 +307,15 @@ def test_products_of_pairs_are_those_of_floats(device, x):
     """Of each device; those without such kernels compute as in fp32."""
     none = Loaded(x, device=device, precision="mixed")
     mixed = Loaded(x, device=device, precision=none.plan("pairs=0-99"))
-    assert relative_l2(mixed.output, none.output) < MODEL_L2["fp32"]
+    # Each of the three convolutions has an error of some 5e-6 with pairs.
+    assert relative_l2(mixed.output, none.output) < 2e-5
     rounded = Loaded(x, device=device, precision="tf32").explanation.nodes
     for node, own in zip(rounded, mixed.explanation.nodes):
-        allowed = {"tf32_pairs", "fp32"} if node.precision == "tf32" else {node.precision}
+        allowed = {"bf16_pairs", "fp32"} if node.precision == "tf32" else {node.precision}
         assert own.precision in allowed
     report = mixed.explanation.mixed
     assert report is not None
-    assert report.tf32_pairs == tuple(range(100))
+    assert report.bf16_pairs == tuple(range(100))
     both = Loaded(x, device=device, precision=none.plan("pairs=0-99", "tf32=0-99"))
     assert [n.precision for n in both.explanation.nodes] == [n.precision for n in rounded]
 

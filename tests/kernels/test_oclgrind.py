@@ -44,7 +44,7 @@ EXEMPT = {
     "separable_conv2d_pack_point": "packs for separable_conv2d_fused_f16 only",
     "tensor_gemm": "inline PTX for NVIDIA's tensor cores",
     "tensor_gemm_pack": "packs for tensor_gemm only",
-    "tensor_gemm_pack_exact": "packs for tensor_gemm only",
+    "tensor_gemm_pack_float_pairs": "packs for tensor_gemm only",
     "tensor_gemm_pack_rows": "packs for tensor_gemm only",
     "tensor_gemm_registers": "inline PTX for NVIDIA's tensor cores",
     "conv2d_sum_splits": "depths that are worth splitting are too large; other devices run it",

@@ -40,7 +40,7 @@ quantized([0.5, 0.25], [1, -2], axis=1)
 inputs %0
 %12: float32[1, 4], %13: int32[1, 1] part(%14, pitch=9, first=-3) = topk(%0, -) {k=3} op="A b" band
 %14: float32[1] = pool(%0) {kind=1, padding=VALID, rows={out=2, before=-1}} op=MAX_POOL_2D node=3 \
-activation=leaky_relu alpha=0.1 residual_after tf32 tf32_pairs half_sums
+activation=leaky_relu alpha=0.1 residual_after tf32 bf16_pairs half_sums
 outputs %12, %14
 step fuse_pad applied node=1 into=2 tensor=3 "more"
 step a declined node=1 "a reason"

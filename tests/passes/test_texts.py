@@ -1418,7 +1418,7 @@ def test_nodes_of_a_plan_and_readers_of_half_images_may_round_factors():
         settings = {"precision": "mixed", "plan": f"model=0,{plan}"}
         assert_becomes(before, "allow_tf32", expected, **settings)
     assert_stays(before, "allow_tf32", precision="tf32")  # the graph as a whole allows it
-    pairs = before.replace("node=0", "node=0 tf32_pairs").replace("node=1", "node=1 tf32")
+    pairs = before.replace("node=0", "node=0 bf16_pairs").replace("node=1", "node=1 tf32")
     settings = {"precision": "mixed", "plan": "model=0,pairs=0-1,tf32=1"}
     assert_becomes(before, "allow_tf32", pairs, **settings)
 

@@ -851,13 +851,15 @@ def test_products_of_pairs_are_what_a_search_begins_with_where_they_are_faster(
     monkeypatch.setattr(Trials, "points", points)
     plan = tune(model, samples, prefer="time", budget=0.5)
     products = [n.index for n in clgpu_delegate.explain_model(model).nodes if n.op == "CONV_2D"]
-    assert plan.tf32_pairs == tuple(n for i, n in enumerate(products) if i != 2)
+    assert plan.bf16_pairs == tuple(n for i, n in enumerate(products) if i != 2)
     assert "pairs=" in plan.text
-    assert f"{len(plan.tf32_pairs)} with pairs of it" in " ".join(str(plan).split())
+    assert f"{len(plan.bf16_pairs)} with bfloat16 pairs" in " ".join(str(plan).split())
     assert PrecisionPlan.from_dict(json.loads(json.dumps(plan.to_dict()))) == plan
     data = plan.to_dict()
-    del data["tf32_pairs"]  # as earlier versions wrote it
-    assert PrecisionPlan.from_dict(data).tf32_pairs == ()
+    data["tf32_pairs"] = data.pop("bf16_pairs")  # as earlier versions wrote it
+    assert PrecisionPlan.from_dict(data) == plan
+    del data["tf32_pairs"]
+    assert PrecisionPlan.from_dict(data).bf16_pairs == ()
 
 
 def test_weights_become_half_where_that_costs_no_time(tmp_path, samples, monkeypatch):

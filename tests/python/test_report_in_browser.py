@@ -348,7 +348,9 @@ def test_changes_of_every_kind_have_words(with_plan):
     report = with_plan(made_profile.plan(changes=(slow, *changes)))
     rows = [row.text for row in find(report, "#change-rows tr")]
     assert ["not measured" in row for row in rows] == [False, False, False, True]
-    for row, words in zip(rows, ("sums as half", "factors as pairs of TF32", "stored as bfloat16")):
+    for row, words in zip(
+        rows, ("sums as half", "factors as pairs of bfloat16", "stored as bfloat16")
+    ):
         assert words in row
     assert not any(kind in row.split() for row in rows for kind in kinds[:1])
 

@@ -15,7 +15,7 @@ KINDS = ("results", "weights", "int8", "factors", "sums", "bfloat", "integers", 
 """What changes: tensors that kernels write or constants that they read become half, weights become
 int8, factors of products are rounded to TF32, products are added in half, tensors that kernels
 write or constants that they read become bfloat16, nodes compute with int8, factors of products are
-sums of two TF32 numbers."""
+sums of two bfloat16 numbers."""
 
 SEVERAL = "several"  # in place of a kind: of changes that are joined, see `Change.parts`
 
@@ -71,7 +71,7 @@ class Ids(NamedTuple):
     half_sums: set[int]
     bfloat: set[int]
     integers: set[int]
-    tf32_pairs: set[int]
+    bf16_pairs: set[int]
 
     def text(
         self,
@@ -92,7 +92,7 @@ class Ids(NamedTuple):
             self.integers,
             scales,
             means,
-            self.tf32_pairs,
+            self.bf16_pairs,
         )
 
     def of(self, kind: str) -> set[int]:
@@ -102,7 +102,7 @@ class Ids(NamedTuple):
             "sums": self.half_sums,
             "bfloat": self.bfloat,
             "integers": self.integers,
-            "pairs": self.tf32_pairs,
+            "pairs": self.bf16_pairs,
         }
         return own.get(kind, self.half)
 
@@ -117,7 +117,7 @@ def united(changes: Iterable[Change]) -> Ids:
     for change in changes:
         for part in change.single:
             ids.of(part.kind).update(part.ids)
-    ids.tf32_pairs.difference_update(ids.tf32)
+    ids.bf16_pairs.difference_update(ids.tf32)
     ids.half.difference_update(ids.bfloat)  # a part of a group in half may hold the bound, too
     return ids
 

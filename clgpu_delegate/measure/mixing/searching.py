@@ -123,7 +123,9 @@ class _Search:
         self._int8_means = means.NONE  # the same of weights as int8
         self._borders: frozenset[int] = frozenset()  # that the option half_io makes half
         self._border_error = 0.0  # of nothing else
-        self._pairs: list[Change] = []  # factors as sums of two TF32 numbers, a part of the base
+        self._pairs: list[
+            Change
+        ] = []  # factors as sums of two bfloat16 numbers, a part of the base
         self._pairs_error = 0.0
         self._whole_of_halves: list[Change] = []  # all of fp16, if that holds the bound
         self._spread = _LEAST_SPREAD  # of the errors of samples, relative to their mean
@@ -248,7 +250,7 @@ class _Search:
         return corrected <= allowed and self._error_of(whole, numbers) <= allowed
 
     def _with_pairs(self, floats: Whole, rounded: Whole) -> Whole:
-        """Tensor cores multiply floats as sums of two TF32 numbers each, where that is faster.
+        """Tensor cores multiply floats as sums of two bfloat16 numbers each, where that is faster.
 
         The error is almost that of floats, so all else is searched for beside it.
         """
@@ -935,7 +937,7 @@ class _Search:
             integers=tuple(sorted(ids.integers)),
             scales=chosen.scales,
             means=chosen.means,
-            tf32_pairs=tuple(sorted(ids.tf32_pairs)),
+            bf16_pairs=tuple(sorted(ids.bf16_pairs)),
             device=self._device,
             max_error=self._subject.max_error,
             metric=self._subject.metric_name,

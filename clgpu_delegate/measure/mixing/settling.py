@@ -54,7 +54,7 @@ def ids_of(plan: PrecisionPlan) -> Ids:
         half_sums=set(plan.half_sums),
         bfloat=set(plan.bfloat),
         integers=set(plan.integers),
-        tf32_pairs=set(plan.tf32_pairs),
+        bf16_pairs=set(plan.bf16_pairs),
     )
 
 

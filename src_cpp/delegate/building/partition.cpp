@@ -63,7 +63,7 @@ std::vector<Meter> meters_of(std::vector<Measured> all) {
 void want_exact_sums(ir::Graph& graph) {
   graph.allows_tf32 = graph.allows_half = false;
   for (ir::Node& node : graph.nodes) {
-    node.allows_tf32 = node.tf32_pairs = node.half_sums = false;
+    node.allows_tf32 = node.bf16_pairs = node.half_sums = false;
     for (auto& old : node.graphs) {
       auto inner = std::make_shared<ir::Graph>(*old);
       want_exact_sums(*inner);

@@ -191,7 +191,7 @@ void write(Writer& to, const std::optional<MixedReport>& mixed) {
     field(to, "bfloat", std::vector<int>(plan.bfloat.begin(), plan.bfloat.end()));
     field(to, "int8", std::vector<int>(plan.int8.begin(), plan.int8.end()));
     field(to, "tf32", std::vector<int>(plan.tf32.begin(), plan.tf32.end()));
-    field(to, "tf32_pairs", std::vector<int>(plan.tf32_pairs.begin(), plan.tf32_pairs.end()));
+    field(to, "bf16_pairs", std::vector<int>(plan.bf16_pairs.begin(), plan.bf16_pairs.end()));
     field(to, "half_sums", std::vector<int>(plan.half_sums.begin(), plan.half_sums.end()));
     field(to, "integers", std::vector<int>(plan.integers.begin(), plan.integers.end()));
     write_list(to, "scales", plan.scales, [&](const auto& entry) {

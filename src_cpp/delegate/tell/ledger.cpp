@@ -89,7 +89,7 @@ const char* precision_of(const ir::Graph& graph, const plan::Choice& choice) {
   if (!choice.tensor_cores) return "fp32";
   if (choice.makes_halves) return "fp16";
   return ir::allows_tf32(graph, node)         ? "tf32"
-         : ir::allows_tf32_pairs(graph, node) ? "tf32_pairs"
+         : ir::allows_bf16_pairs(graph, node) ? "bf16_pairs"
                                               : "fp32";
 }
 

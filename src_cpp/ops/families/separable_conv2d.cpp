@@ -116,7 +116,7 @@ bool fused_float_pays(const ir::Graph& graph, const ir::Node& node, const Device
   // Its products are slower than those of a launch of their own, which matters if there are many.
   constexpr std::int64_t kManyPixels = 2048, kManyProducts = 100'000'000;
   const bool tensor_cores =
-      (ir::allows_tf32(graph, node) || ir::allows_tf32_pairs(graph, node)) && device.mma_f16;
+      (ir::allows_tf32(graph, node) || ir::allows_bf16_pairs(graph, node)) && device.mma_f16;
   const int most = tensor_cores ? 32 : 160;
   const ir::Shape& image = graph.tensor(node.inputs[kImage]).shape;
   const int results = graph.tensor(node.inputs[kWeights]).shape[0];
@@ -267,7 +267,7 @@ std::optional<ir::Node> separable(const ir::Graph& graph, const ir::Node& depthw
   node.outputs = {pointwise.outputs[0], depthwise.outputs[0]};
   node.epilogue = pointwise.epilogue;
   node.allows_tf32 = pointwise.allows_tf32;
-  node.tf32_pairs = pointwise.tf32_pairs;
+  node.bf16_pairs = pointwise.bf16_pairs;
   SeparableAttrs attrs;
   attrs.depthwise = depthwise;
   attrs.pointwise = pointwise;

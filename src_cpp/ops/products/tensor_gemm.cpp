@@ -182,7 +182,7 @@ class Maker {
              name_of(weights.storage);
     }
     if (std::string problem = bfloat_problem(node_, p_.weights); !problem.empty()) return problem;
-    if (storage_ == DType::kF32 && !node_.allows_tf32() && !node_.allows_tf32_pairs())
+    if (storage_ == DType::kF32 && !node_.allows_tf32() && !node_.allows_bf16_pairs())
       return "precision fp32 does not let factors be rounded";
     if (copy_bytes() == 0) {
       return "rows of " + std::to_string(p_.group_in) + " " + name_of(storage_) +
@@ -196,10 +196,9 @@ class Maker {
     return {};
   }
 
-  /// Weights of 16 bits are TF32 numbers as they are.
   Mma operands(bool of_four) const {
-    if (storage_ != DType::kF32 || !node_.allows_tf32_pairs()) return mma_of(storage_, of_four);
-    return node_.input(p_.weights).storage == DType::kF32 ? Mma::kTf32Pairs : Mma::kTf32PairOfImage;
+    const bool pairs = storage_ == DType::kF32 && node_.allows_bf16_pairs();
+    return pairs ? Mma::kPairs : mma_of(storage_, of_four);
   }
 
   /// Whether a lane's neighbouring results can be stored together.
@@ -253,15 +252,16 @@ class Maker {
     const std::int64_t pieces = packed * element() / 16;  // a work-item writes 16 bytes
     kernel::Launch pack =
         of_four ? kernel::Launch("tensor_gemm/pack_rows_nvidia.cl", "tensor_gemm_pack_rows")
-        : operands(false) == Mma::kTf32Pairs
-            ? kernel::Launch("tensor_gemm/pack_exact_nvidia.cl", "tensor_gemm_pack_exact")
+        : operands(false) == Mma::kPairs
+            ? kernel::Launch("tensor_gemm/pack_float_pairs_nvidia.cl",
+                             "tensor_gemm_pack_float_pairs")
             : kernel::Launch("tensor_gemm/pack_nvidia.cl", "tensor_gemm_pack");
     pack.macro("TN", tile.tn);
     if (of_four) {
       pack.macro("STEP_BYTES", tile.step_bytes);
     } else {
       pack.macro("TK", tile.step_bytes / element()).macro("BLOCKS", blocks);
-      if (operands(false) != Mma::kTf32Pairs) pack.macro("NEIGHBOURS", registers ? 1 : 0);
+      if (operands(false) != Mma::kPairs) pack.macro("NEIGHBOURS", registers ? 1 : 0);
     }
     pack.macro("TRANSPOSED", p_.transposed ? 1 : 0);
     if (p_.pairs) {

@@ -37,8 +37,9 @@ struct TensorGemm {
     return p;
   }
 
-  /// Columns of an image of few channels in pairs: a launch makes it halves (int8 stays), of four channels, and
-  /// two pixels become one. Sizes are those of the result, and the filter has zeros around weights.
+  /// Columns of an image of few channels in pairs: a launch makes it halves (int8 stays), of four
+  /// channels, and two pixels become one. Sizes are those of the result, and the filter has zeros
+  /// around weights.
   struct Pairs {
     int width = 0, channels = 0;  ///< of src
     int columns = 0;              ///< of the weights
@@ -57,8 +58,8 @@ enum class Mma : int {
   kInt8 = 2,
   kHalfOfFour = 3,
   kInt8OfFour = 4,
-  kTf32PairOfImage = 5,  ///< the image's floats are sums of two TF32 numbers
-  kTf32Pairs = 6,        ///< and the weights
+  kPairs =
+      5,  ///< floats as sums of two bfloat16 numbers, which devices with TF32 numbers multiply, too
 };
 
 /// Those for a tensor stored as `storage`: int8 for integers of 8 bits, half or TF32 for floats.
