@@ -58,6 +58,7 @@ py::dict stats(const NativeDelegate& self) {
     entry["kernels"] = taken.kernels;
     entry["launches"] = taken.launches;
     entry["early"] = taken.early;
+    entry["divided"] = taken.divided;
     entry["reason"] = taken.reason;
     chains.append(entry);
   }

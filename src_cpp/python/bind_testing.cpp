@@ -153,6 +153,13 @@ void bind_testing(py::module_& module) {
   module.def("set_chain_patience", &runtime::set_chain_patience, py::arg("looks"),
              "How often a work-group of a chain looks for the others before it gives up, in chains "
              "built from now on.");
+  module.def("set_longest_chain", &runtime::set_longest_chain, py::arg("seconds"),
+             "How long the kernel of a chain may take, of chains built from now on.");
+  module.def(
+      "pretend_seconds",
+      [](double launch, double stage) { runtime::pretend_seconds({launch, stage}); },
+      py::arg("launch"), py::arg("stage"),
+      "How long each launch is said to take, and each stage of a chain; 0: it is measured.");
   module.def("pretend_no_small_tensors", &passes::pretend_no_small_tensors, py::arg("is_on"),
              "Whether small tensors, too, are stored as a precision says.");
   module.def("pretend_chain_groups", &runtime::pretend_chain_groups, py::arg("groups"),

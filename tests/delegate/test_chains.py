@@ -13,7 +13,8 @@ from tests.model_maker import ModelMaker, Quantization
 from tests.runtimes import make_interpreter
 
 SHAPE = (1, 9, 7, 5)
-PATIENCE = 500_000  # as in src_cpp/runtime/run/chains.cpp
+PATIENCE, LONGEST = 500_000, 0.1  # as in src_cpp/runtime/run/chains.cpp
+NONE = {"partition": 0, "kernels": 0, "launches": 0, "early": 0, "divided": 0, "reason": ""}
 
 
 @pytest.fixture(scope="module")
@@ -126,7 +127,7 @@ def test_stages_read_and_write_bfloat16(model, x, device):
 def test_without_chains_each_launch_is_enqueued(model, x, device, options):
     delegate, interpreter = load(model, device, **options)
     check(infer(interpreter, x), stock(model, x))
-    assert of(delegate) == {"partition": 0, "kernels": 0, "launches": 0, "early": 0, "reason": ""}
+    assert of(delegate) == NONE
     planned = delegate.explain().partitions[0].launches
     assert delegate.stats()["last_invoke"]["launches"] == planned
 
@@ -180,13 +181,9 @@ def test_a_group_that_gives_up_makes_the_launches_run(model, x, device, tmp_path
             check(infer(interpreter, x + i), stock(model, x + i))
             if of(delegate)["reason"]:
                 break
-        assert of(delegate) == {
-            "partition": 0,
-            "kernels": 0,
-            "launches": 0,
-            "early": 0,
-            "reason": waited,
-        }
+        assert of(delegate) == {**NONE, "reason": waited}
+        note = f"partition 0: launches run one by one: {waited}"
+        assert note in delegate.explain().notes
         check(infer(interpreter, x), stock(model, x))
         planned = delegate.explain().partitions[0].launches
         assert delegate.stats()["last_invoke"]["launches"] == planned
@@ -242,7 +239,7 @@ def test_auto_is_for_devices_on_which_it_was_measured(model, x, device):
     check(infer(interpreter, x), stock(model, x))
     taken = of(delegate)
     if "nvidia" not in delegate.explain().device.lower():
-        assert taken == {"partition": 0, "kernels": 0, "launches": 0, "early": 0, "reason": ""}
+        assert taken == NONE
 
 
 @pytest.mark.usefixtures("one_group")
@@ -260,3 +257,106 @@ def test_stages_convert_between_floats_and_integers(device, x):
     assert [node.fused_into for node in delegate.explain().nodes] == [None, 0, None, 4, None]
     taken = of(delegate)
     assert (taken["reason"], taken["launches"]) == ("", 3)
+
+
+@pytest.fixture
+def slow():
+    """Tells how long each launch takes, and each stage."""
+    yield _core.pretend_seconds
+    _core.pretend_seconds(0, 0)
+
+
+@pytest.fixture
+def cache(tmp_path):
+    tmp_path.chmod(0o700)
+    return tmp_path / "cache.sqlite"
+
+
+def tuning_rows(cache: Any) -> list[str]:
+    return [row.label for row in clgpu_delegate.cache.entries(cache) if row.kind == "tuning"]
+
+
+@pytest.mark.usefixtures("one_group")
+@pytest.mark.parametrize(("launch", "stage"), [(0.03, 0.03), (0.001, 0.03), (0.001, 0.04)])
+def test_a_chain_that_would_take_too_long_is_divided(model, x, device, cache, slow, launch, stage):
+    """By the times of its launches, or by its own if that is longer; later loads know."""
+    delegate, interpreter = load(model, device, chain="on")
+    whole = of(delegate)
+    assert whole["divided"] == 0
+    slow(launch, stage)
+    for i in range(2):
+        delegate, interpreter = load(model, device, chain="on", cache=cache)
+        check(infer(interpreter, x), stock(model, x))
+        taken = of(delegate)
+        assert taken["reason"] == ""
+        assert taken["divided"] > 0
+        assert taken["launches"] / taken["kernels"] < whole["launches"] / whole["kernels"]
+        (note,) = [n for n in delegate.explain().notes if "divided" in n]
+        assert note.startswith("partition 0: chains are divided before launches ")
+        assert note.endswith("because none may take more than 0.1 s")
+        if i == 0:
+            first = taken
+            (label,) = [row for row in tuning_rows(cache) if "0.1 s" in row]
+            assert label.startswith("chains of launches: none of more than 0.1 s, they end before")
+            slow(0, 0)
+        assert taken == first
+
+
+@pytest.mark.usefixtures("one_group")
+@pytest.mark.parametrize(("launch", "stage"), [(0.06, 0.06), (0.001, 0.2)])
+def test_launches_that_take_too_long_together_are_no_chain(
+    model, x, device, cache, slow, launch, stage
+):
+    slow(launch, stage)
+    reason = "each chain would take more than 0.1 s"
+    for _ in range(2):
+        delegate, interpreter = load(model, device, chain="on", cache=cache)
+        check(infer(interpreter, x), stock(model, x))
+        assert of(delegate) == {**NONE, "reason": reason}
+        assert f"partition 0: launches run one by one: {reason}" in delegate.explain().notes
+        planned = delegate.explain().partitions[0].launches
+        assert delegate.stats()["last_invoke"]["launches"] == planned
+        slow(0, 0)
+
+
+@pytest.fixture
+def hasty():
+    """No chain is as short."""
+    _core.set_longest_chain(1e-9)
+    yield
+    _core.set_longest_chain(LONGEST)
+
+
+@pytest.mark.usefixtures("one_group", "hasty")
+def test_times_of_chains_are_measured(model, x, device):
+    delegate, interpreter = load(model, device, chain="on")
+    check(infer(interpreter, x), stock(model, x))
+    assert of(delegate) == {**NONE, "reason": "each chain would take more than 1e-09 s"}
+
+
+@pytest.mark.usefixtures("one_group", "hasty")
+def test_without_warm_up_an_inference_tells_that_chains_take_too_long(model, x, device):
+    """The second one, because the first one may compile."""
+    delegate, interpreter = load(model, device, chain="on", warm_up=False)
+    check(infer(interpreter, x), stock(model, x))
+    assert of(delegate)["kernels"] > 0
+    for factor in (2, 3):
+        check(infer(interpreter, factor * x), stock(model, factor * x))
+        reason = of(delegate)["reason"]
+        assert reason.startswith("a chain takes more than 1e-09 s")
+    planned = delegate.explain().partitions[0].launches
+    assert delegate.stats()["last_invoke"]["launches"] == planned
+
+
+@pytest.mark.usefixtures("one_group")
+@pytest.mark.parametrize("row", ["", "x", "3-", "2-1", "-1", "0 99999"])
+def test_a_row_that_is_damaged_is_measured_again(model, x, device, cache, slow, row):
+    slow(0.03, 0.03)
+    delegate, interpreter = load(model, device, chain="on", cache=cache)
+    expected = of(delegate)
+    assert expected["divided"] > 0
+    (entry,) = [e for e in clgpu_delegate.cache.entries(cache) if "0.1 s" in e.label]
+    _core.Store(str(cache)).put("tuning", entry.key, row.encode())
+    delegate, interpreter = load(model, device, chain="on", cache=cache)
+    assert of(delegate) == expected
+    check(infer(interpreter, x), stock(model, x))
