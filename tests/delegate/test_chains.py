@@ -9,6 +9,7 @@ import pytest
 
 import clgpu_delegate
 from clgpu_delegate import _core
+from tests.delegate.test_verification import NAIVE, broken, check_of  # noqa: F401
 from tests.model_maker import ModelMaker, Quantization
 from tests.runtimes import make_interpreter
 
@@ -175,7 +176,7 @@ def test_a_group_that_gives_up_makes_the_launches_run(model, x, device, tmp_path
     tmp_path.chmod(0o700)
     cache = tmp_path / "cache.sqlite"
     waited = "a work-group of a chain waited too long for the others"
-    for _ in range(2):  # after the second time it is final
+    for row in ("waited once", "waited"):  # after the second time it is final
         delegate, interpreter = load(model, device, chain="on", cache=cache, warm_up=False)
         for i in range(50):  # nobody gives up where all groups arrive at the same time
             check(infer(interpreter, x + i), stock(model, x + i))
@@ -188,9 +189,12 @@ def test_a_group_that_gives_up_makes_the_launches_run(model, x, device, tmp_path
         planned = delegate.explain().partitions[0].launches
         assert delegate.stats()["last_invoke"]["launches"] == planned
 
+        assert [r for r in tuning_rows(cache) if "chains" in r] == [f"chains of launches: {row}"]
+
     _core.set_chain_patience(PATIENCE)
     delegate, interpreter = load(model, device, chain="on", cache=cache)
     assert of(delegate)["reason"] == waited
+    assert note in delegate.explain().notes
     check(infer(interpreter, x), stock(model, x))
 
 
@@ -360,3 +364,85 @@ def test_a_row_that_is_damaged_is_measured_again(model, x, device, cache, slow, 
     delegate, interpreter = load(model, device, chain="on", cache=cache)
     assert of(delegate) == expected
     check(infer(interpreter, x), stock(model, x))
+
+
+@pytest.mark.usefixtures("one_group")
+@pytest.mark.parametrize("verify", ["first", 1])
+def test_what_chains_compute_is_verified(model, x, device, verify):
+    delegate, interpreter = load(model, device, chain="on", verify=verify)
+    for factor in (1, -2, 3):
+        check(infer(interpreter, factor * x), stock(model, factor * x))
+    done = check_of(delegate.explain())
+    assert (done.outcome, done.level) == ("right", "as asked")
+    assert done.checked == (1 if verify == "first" else 3)
+    taken = of(delegate)
+    assert taken["reason"] == ""
+    assert taken["launches"] > taken["kernels"] > 0
+
+
+@pytest.mark.usefixtures("one_group")
+def test_a_stage_that_computes_wrong_numbers_is_replaced(model, x, device, broken):  # noqa: F811
+    """By another engine, with which the launches run in chains again."""
+    broken(NAIVE, "FINISH_SUM(sum,", "FINISH_SUM(sum * 2,")
+    engines = {"fully_connected": "naive|auto"}
+    wrong, interpreter = load(model, device, chain="on", engines=engines, verify="off")
+    assert of(wrong)["kernels"] > 0
+    expected = stock(model, x)
+    assert not np.allclose(infer(interpreter, x)[0], expected[0], atol=1e-3)
+
+    delegate, interpreter = load(model, device, chain="on", engines=engines, verify=1)
+    for factor in (1, 2):
+        check(infer(interpreter, factor * x), stock(model, factor * x))
+    done = check_of(delegate.explain())
+    assert (done.outcome, done.level, done.engine) == ("right", "as asked", "fully_connected/naive")
+    taken = of(delegate)
+    assert taken["reason"] == ""
+    assert taken["launches"] > taken["kernels"] > 0
+
+
+WAIT = "  if (get_local_id(0) == 0) {\n    uint looks = 0;\n"
+PRELUDE, PROBE = "common/chain.cl", "device/chain.cl"
+
+
+@pytest.mark.usefixtures("one_group")
+@pytest.mark.parametrize("verify", ["off", 1])
+def test_launches_run_within_the_inference_in_which_a_chain_gives_up(
+    model,
+    x,
+    device,
+    cache,
+    broken,
+    verify,  # noqa: F811
+):
+    broken(PRELUDE, WAIT, "  atomic_xchg(&state[CHAIN_GAVE_UP], 1u);\n" + WAIT)
+    options = {"chain": "on", "warm_up": False, "cache": cache, "verify": verify}
+    delegate, interpreter = load(model, device, **options)
+    kernels, reason = of(delegate)["kernels"], of(delegate)["reason"]
+    assert kernels > 0
+    assert reason == ""
+    planned = delegate.explain().partitions[0].launches
+    for i in range(2):
+        check(infer(interpreter, x + i), stock(model, x + i))
+        launches = delegate.stats()["last_invoke"]["launches"]
+        assert launches > planned if i == 0 else launches == planned
+        assert of(delegate)["kernels"] == 0
+        waited = "a work-group of a chain waited too long for the others"
+        assert of(delegate)["reason"] == waited
+    assert f"partition 0: launches run one by one: {waited}" in delegate.explain().notes
+    assert "chains of launches: waited once" in tuning_rows(cache)
+    if verify == 1:
+        done = check_of(delegate.explain())
+        assert (done.outcome, done.checked) == ("right", 2)
+
+
+def test_where_a_probe_fails_nothing_is_a_chain(model, x, device, cache, broken):  # noqa: F811
+    """The work-groups of a device may not run at the same time, or not see each other's stores."""
+    broken(PROBE, "* 3 + stage", "* 5 + stage")
+    delegate, interpreter = load(model, device, chain="on", cache=cache)
+    check(infer(interpreter, x), stock(model, x))
+    reason = "work-groups that wait for each other do not all run in a probe"
+    assert of(delegate) == {**NONE, "reason": reason}
+    assert f"partition 0: launches run one by one: {reason}" in delegate.explain().notes
+    planned = delegate.explain().partitions[0].launches
+    assert delegate.stats()["last_invoke"]["launches"] == planned
+    assert not [e for e in clgpu_delegate.cache.entries(cache) if e.label.startswith("chains on")]

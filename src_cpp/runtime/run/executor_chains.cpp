@@ -30,6 +30,12 @@ const char* name_of(ChainVerdict verdict) {
 constexpr const char* kSlowerReason = "the launches are faster";
 constexpr const char* kWaitedReason = "a work-group of a chain waited too long for the others";
 
+/// A work-group has given up while chains were tried.
+class Waited : public Error {
+ public:
+  Waited() : Error(kWaitedReason) {}
+};
+
 constexpr const char* kLabel = "chains of launches";  // in the store
 
 // Rounds of dividing chains by measured times, and measuring again. A chain that still takes too
@@ -170,7 +176,7 @@ std::unique_ptr<Chains> Executor::chains_with(const Chaining& chaining,
 // A failure leaves the executor with its launches.
 void Executor::make_chains(const Chaining& chaining, bool may_run) {
   if (chaining.limits.groups == 0)
-    return leave_chains_out("work-groups that wait for each other do not all run in a probe");
+    return leave_chains_out("work-groups that wait for each other do not all run in a probe", true);
   if (mover_ != nullptr) return leave_chains_out("tensors move between device and host");
   if (!runners_.empty()) return leave_chains_out("the host decides what a node runs");
   std::unique_ptr<Chains> chains = chains_with(chaining, {});
@@ -233,6 +239,9 @@ void Executor::make_chains(const Chaining& chaining, bool may_run) {
     take_chains(taken);
   } catch (const InternalError&) {
     throw;
+  } catch (const Waited&) {
+    finish_all();
+    leave_chains(ChainVerdict::kWaited);
   } catch (const Error& error) {
     finish_all();
     chains_.reset();
@@ -291,7 +300,7 @@ std::vector<double> Executor::chain_seconds() {
   finish("the time of chains");
   launch_chained(&seconds);
   finish("the time of chains");
-  if (!chains_->finished()) throw Error(kWaitedReason);
+  if (!chains_->finished()) throw Waited();
   return seconds;
 }
 
@@ -299,7 +308,7 @@ std::vector<double> Executor::chain_seconds() {
 // one of them takes too long: at all of its stages unless it `divides`.
 std::set<int> Executor::try_chains(bool divides) {
   const double first = seconds_of(1, [this] { launch_chained(); });
-  if (!chains_->finished()) throw Error(kWaitedReason);
+  if (!chains_->finished()) throw Waited();
   const std::vector<plan::Span> spans = chains_->spans();
   if (first <= longest_chain() && pretended_seconds().stage == 0) return {};
   const std::vector<double> seconds = chain_seconds();
@@ -361,7 +370,7 @@ std::optional<ChainVerdict> Executor::measure_chains() {
   const std::optional<bool> faster =
       is_faster([this] { launch_all(); }, [this] { launch_chained(); },
                 [this] {
-                  if (!chains_->finished()) throw Error(kWaitedReason);
+                  if (!chains_->finished()) throw Waited();
                 });
   if (!faster) return std::nullopt;
   return *faster ? ChainVerdict::kFaster : ChainVerdict::kSlower;
