@@ -14,8 +14,10 @@
 #include "plan/arena/memory.hpp"
 #include "plan/roads.hpp"
 #include "python/bind.hpp"
+#include "python/native_delegate.hpp"
 #include "runtime/measure/probe.hpp"
 #include "runtime/run/addresses.hpp"
+#include "runtime/run/allocation.hpp"
 #include "runtime/run/chains.hpp"
 #include "tfl/flexbuffer.hpp"
 
@@ -150,6 +152,19 @@ void bind_testing(py::module_& module) {
              "PTX.");
   module.def("sm_90a_of", &sm_90a_of, py::arg("ptx"),
              "PTX of a program for sm_90 as PTX for sm_90a; empty if it is no such PTX.");
+  module.def(
+      "allocate",
+      [](const NativeDelegate& delegate, std::size_t bytes) {
+        void* const data = runtime::Allocation::allocate(delegate.state().target.context, bytes);
+        return reinterpret_cast<std::uintptr_t>(data);
+      },
+      py::arg("delegate"), py::arg("bytes"), "The address that clgpu_delegate_allocate() returns.");
+  module.def(
+      "deallocate",
+      [](std::uintptr_t address) {
+        return runtime::Allocation::deallocate(reinterpret_cast<const void*>(address));
+      },
+      py::arg("address"), "Whether there was such memory, which is freed.");
   module.def("set_chain_patience", &runtime::set_chain_patience, py::arg("looks"),
              "How often a work-group of a chain looks for the others before it gives up, in chains "
              "built from now on.");

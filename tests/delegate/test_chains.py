@@ -411,8 +411,8 @@ def test_launches_run_within_the_inference_in_which_a_chain_gives_up(
     x,
     device,
     cache,
-    broken,
-    verify,  # noqa: F811
+    broken,  # noqa: F811
+    verify,
 ):
     broken(PRELUDE, WAIT, "  atomic_xchg(&state[CHAIN_GAVE_UP], 1u);\n" + WAIT)
     options = {"chain": "on", "warm_up": False, "cache": cache, "verify": verify}
