@@ -59,6 +59,7 @@ py::dict stats(const NativeDelegate& self) {
     entry["launches"] = taken.launches;
     entry["early"] = taken.early;
     entry["divided"] = taken.divided;
+    entry["slower"] = taken.slower;
     entry["reason"] = taken.reason;
     chains.append(entry);
   }

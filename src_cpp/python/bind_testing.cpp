@@ -175,6 +175,14 @@ void bind_testing(py::module_& module) {
       [](double launch, double stage) { runtime::pretend_seconds({launch, stage}); },
       py::arg("launch"), py::arg("stage"),
       "How long each launch is said to take, and each stage of a chain; 0: it is measured.");
+  module.def(
+      "judge_chains",
+      [](bool measures, std::optional<std::set<int>> slower) {
+        runtime::set_chain_judgement({measures, std::move(slower)});
+      },
+      py::arg("measures"), py::arg("slower") = py::none(),
+      "Whether chains are measured on all devices, and the first launches of those that are said "
+      "to be slower than their launches, as no other is; None: they are timed.");
   module.def("pretend_no_small_tensors", &passes::pretend_no_small_tensors, py::arg("is_on"),
              "Whether small tensors, too, are stored as a precision says.");
   module.def("pretend_chain_groups", &runtime::pretend_chain_groups, py::arg("groups"),

@@ -11,11 +11,14 @@ import clgpu_delegate
 from clgpu_delegate import _core
 from tests.delegate.test_verification import NAIVE, broken, check_of  # noqa: F401
 from tests.model_maker import ModelMaker, Quantization
+from tests.python import models
 from tests.runtimes import make_interpreter
 
 SHAPE = (1, 9, 7, 5)
 PATIENCE, LONGEST = 500_000, 0.1  # as in src_cpp/runtime/run/chains.cpp
-NONE = {"partition": 0, "kernels": 0, "launches": 0, "early": 0, "divided": 0, "reason": ""}
+NONE = {
+    "partition": 0, "kernels": 0, "launches": 0, "early": 0, "divided": 0, "slower": 0, "reason": ""
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -446,3 +449,97 @@ def test_where_a_probe_fails_nothing_is_a_chain(model, x, device, cache, broken)
     planned = delegate.explain().partitions[0].launches
     assert delegate.stats()["last_invoke"]["launches"] == planned
     assert not [e for e in clgpu_delegate.cache.entries(cache) if e.label.startswith("chains on")]
+
+
+@pytest.fixture
+def judge():
+    """Chains are measured, as on NVIDIA's GPUs; those that begin at given launches are slower."""
+    yield lambda slower: _core.judge_chains(True, slower)
+    _core.judge_chains(False)
+
+
+def long_model() -> bytes:
+    """A chain has four stages at most where it is not for NVIDIA."""
+    return models.chain((3, 40), ("TANH", "SOFTMAX", "ABS", "SOFTMAX") * 3)
+
+
+@pytest.mark.usefixtures("one_group")
+def test_a_chain_whose_launches_are_faster_is_left_out(device, cache, judge):
+    """Of three chains the second; the cache tells which, and after the second time it is final."""
+    m, x = long_model(), np.random.default_rng(2).standard_normal((3, 40)).astype(np.float32)
+    judge(set())
+    delegate, interpreter = load(m, device, chain="on")
+    all_of_them = of(delegate)
+    planned = delegate.explain().partitions[0].launches
+    assert (all_of_them["kernels"], all_of_them["slower"]) == (planned // 4, 0)
+    for row in ("once", "twice", "twice"):
+        judge({4})
+        delegate, interpreter = load(m, device, chain="on", cache=cache)
+        check(infer(interpreter, x), stock(m, x))
+        taken = of(delegate)
+        assert (taken["kernels"], taken["launches"]) == (planned // 4 - 1, planned - 4)
+        assert (taken["slower"], taken["reason"]) == (1, "")
+        assert delegate.stats()["last_invoke"]["launches"] == planned // 4 - 1 + 4
+        label = f"chains of launches: launches 4-8 are faster, measured {row}"
+        assert label in tuning_rows(cache)
+        assert "chains of launches: faster" in tuning_rows(cache)
+    judge(set())  # nothing is measured any more
+    delegate, interpreter = load(m, device, chain="on", cache=cache)
+    assert of(delegate) == taken
+    check(infer(interpreter, x), stock(m, x))
+
+
+@pytest.mark.usefixtures("one_group")
+def test_what_was_slower_once_is_measured_again(device, cache, judge):
+    m, x = long_model(), np.random.default_rng(2).standard_normal((3, 40)).astype(np.float32)
+    for slower, rows in (({0, 4}, "launches 0-8"), ({8}, "launches 8-11"), (set(), "")):
+        judge(slower)
+        delegate, interpreter = load(m, device, chain="on", cache=cache)
+        check(infer(interpreter, x), stock(m, x))
+        assert of(delegate)["slower"] == len(slower)
+        label = f"{rows} are faster, measured once" if rows else "each is faster than its launches"
+        assert f"chains of launches: {label}" in tuning_rows(cache)
+    judge({0})
+    delegate, interpreter = load(m, device, chain="on", cache=cache)
+    assert of(delegate)["slower"] == 0
+
+
+@pytest.mark.usefixtures("one_group")
+def test_where_all_chains_are_slower_there_is_none(device, cache, judge):
+    judge({0, 4, 8})
+    for _ in range(2):
+        delegate, _interpreter = load(long_model(), device, chain="on", cache=cache)
+        assert of(delegate) == {**NONE, "reason": "the launches are faster"}
+    assert "chains of launches: slower" in tuning_rows(cache)
+
+
+@pytest.mark.usefixtures("one_group")
+@pytest.mark.parametrize(
+    "row", ["", "x", "1 once", "0 once 4", "1 thrice 4", "1 twice 99", "none x"]
+)
+def test_a_row_on_slower_chains_that_is_damaged_is_measured_again(device, cache, judge, row):
+    judge({4})
+    for _ in range(2):
+        delegate, _interpreter = load(long_model(), device, chain="on", cache=cache)
+    expected = of(delegate)
+    entries = clgpu_delegate.cache.entries(cache)
+    (entry,) = [e for e in entries if e.label.endswith("are faster, measured twice")]
+    _core.Store(str(cache)).put("tuning", entry.key, row.encode())
+    delegate, _interpreter = load(long_model(), device, chain="on", cache=cache)
+    assert of(delegate) == expected
+
+
+@pytest.mark.usefixtures("one_group")
+def test_each_chain_is_timed(device, judge):
+    """Whatever is faster here, results are right."""
+    m, x = long_model(), np.random.default_rng(2).standard_normal((3, 40)).astype(np.float32)
+    judge(None)
+    delegate, interpreter = load(m, device, chain="on")
+    for factor in (1, -2):
+        check(infer(interpreter, factor * x), stock(m, factor * x))
+    taken = of(delegate)
+    planned = delegate.explain().partitions[0].launches
+    if taken["reason"]:
+        assert taken == {**NONE, "reason": "the launches are faster"}
+    else:
+        assert taken["kernels"] + taken["slower"] == planned // 4

@@ -4,7 +4,9 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <mutex>
 #include <sstream>
+#include <utility>
 
 #include "base/index.hpp"
 #include "base/sha256.hpp"
@@ -19,6 +21,15 @@ std::atomic<cl::cl_uint> patience{500'000};
 // A twentieth of what displays allow: other devices and other clocks are slower than the measured.
 std::atomic<double> longest{0.1};
 std::atomic<double> pretended_launch{0}, pretended_stage{0};
+
+struct Judged {
+  std::mutex mutex;
+  ChainJudgement judgement;
+};
+Judged& judged() {
+  static auto* instance = new Judged;
+  return *instance;
+}
 
 // As kernels/common/chain.cl has it: the numbers of the state, and the place of one.
 constexpr std::size_t kState = 3, kGaveUp = 2;
@@ -36,6 +47,15 @@ std::string longest_chain_text() {
   return out.str();
 }
 void set_longest_chain(double seconds) { longest = seconds; }
+ChainJudgement chain_judgement() {
+  const std::lock_guard<std::mutex> lock(judged().mutex);
+  return judged().judgement;
+}
+void set_chain_judgement(ChainJudgement judgement) {
+  const std::lock_guard<std::mutex> lock(judged().mutex);
+  judged().judgement = std::move(judgement);
+}
+
 PretendedSeconds pretended_seconds() { return {pretended_launch, pretended_stage}; }
 void pretend_seconds(const PretendedSeconds& seconds) {
   pretended_launch = seconds.launch;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -34,6 +35,7 @@ struct ChainsTaken {
   int launches = 0;    ///< of the plan, that are stages of them
   int early = 0;       ///< stages that read weights before they wait
   int divided = 0;     ///< places at which a chain ends because it would take too long
+  int slower = 0;      ///< further chains, whose launches are faster
   std::string reason;  ///< why there is none; empty if there are some, and without Chaining
   std::string note;    ///< what a user should know; mostly empty
 };
@@ -55,6 +57,16 @@ struct PretendedSeconds {
 };
 PretendedSeconds pretended_seconds();
 void pretend_seconds(const PretendedSeconds& seconds);
+
+/// For tests: whether chains are measured on all devices and with the option "on", too; and the
+/// chains, by their first run steps, that are said to be slower than their launches, as no other
+/// is. None: they are timed.
+struct ChainJudgement {
+  bool measures = false;
+  std::optional<std::set<int>> slower;
+};
+ChainJudgement chain_judgement();
+void set_chain_judgement(ChainJudgement judgement);
 
 class Chains {
  public:

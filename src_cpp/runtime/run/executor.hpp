@@ -232,6 +232,19 @@ class Executor {
   void keep_cuts(const std::set<int>& cuts);
   std::vector<double> each_seconds();
   std::vector<double> chain_seconds();
+  /// Chains whose launches are faster, and the launches at which no chain begins or continues.
+  struct Slower {
+    std::set<int> launches;
+    int chains = 0;
+    bool is_final = false;  ///< measured twice, or there are none
+  };
+  std::string slower_key() const;
+  std::optional<Slower> known_slower() const;
+  void keep_slower(const Slower& slower);
+  Slower find_slower();
+  /// Whether an inference takes less time if this chain's launches run one by one. False if a chain
+  /// gave up.
+  bool is_slower_with(int chain);
   void leave_long_chains(const std::vector<double>& seconds);
   double time_of(int runs, int node, const std::vector<const BoundLaunch*>& timed);
   Times times_of(int rounds);
@@ -310,6 +323,7 @@ class Executor {
   std::unique_ptr<Bundles> bundles_;   // null: every launch by itself
   std::unique_ptr<Chains> chains_;     // null: no launch is a stage
   std::string chains_key_;             // of the verdict in the store
+  std::set<int> as_launches_;          // chains, by their first step, that run so for a measurement
   int untimed_ = 0;  // inferences until the one that tells how long chains take; 0: that is known
   mutable std::mutex taken_mutex_;
   ChainsTaken taken_;

@@ -38,6 +38,11 @@ class Waited : public Error {
 
 constexpr const char* kLabel = "chains of launches";  // in the store
 
+// Of the rows on chains whose launches are faster.
+constexpr const char* kNone = "none";
+constexpr const char* kOnce = "once";
+constexpr const char* kTwice = "twice";
+
 // Rounds of dividing chains by measured times, and measuring again. A chain that still takes too
 // long after the last one runs as launches.
 constexpr int kDivisions = 3;
@@ -84,7 +89,7 @@ void Executor::take_chains(const ChainsTaken& taken) {
 
 void Executor::leave_chains_out(std::string reason, bool is_noted) {
   std::string note = is_noted ? "launches run one by one: " + reason : "";
-  take_chains({0, 0, 0, 0, std::move(reason), std::move(note)});
+  take_chains({0, 0, 0, 0, 0, std::move(reason), std::move(note)});
 }
 
 void Executor::leave_chains(ChainVerdict verdict) {
@@ -195,6 +200,15 @@ void Executor::make_chains(const Chaining& chaining, bool may_run) {
   try {
     const std::optional<std::set<int>> known = known_cuts();
     std::set<int> cuts = known.value_or(std::set<int>{});
+    const std::optional<Slower> told = chaining.measured ? known_slower() : std::nullopt;
+    const bool judges = chaining.measured && may_run && !(told && told->is_final);
+    const std::set<int> slower = told && !judges ? told->launches : std::set<int>{};
+    const auto chains_between = [&](const std::set<int>& others) {
+      std::set<int> all = cuts;
+      all.insert(others.begin(), others.end());
+      return chains_with(chaining, all);
+    };
+    int left_out = told && !judges ? told->chains : 0;
     if (may_run && (measures || !known)) {
       const StandIn standing(*this);
       const double usual = launches_seconds();
@@ -203,7 +217,7 @@ void Executor::make_chains(const Chaining& chaining, bool may_run) {
       if (!known && usual > longest_chain())
         cuts = plan::cuts_by_time(chains->spans(), each_seconds(), longest_chain());
     }
-    if (!cuts.empty()) chains = chains_with(chaining, cuts);
+    if (!cuts.empty() || !slower.empty()) chains = chains_between(slower);
     for (int round = 0; !chains->empty(); ++round) {
       chains->build(*store_, programs_);
       chains_ = std::move(chains);
@@ -215,12 +229,32 @@ void Executor::make_chains(const Chaining& chaining, bool may_run) {
       if (more.empty()) break;
       cuts.insert(more.begin(), more.end());
       chains_.reset();
-      chains = chains_with(chaining, cuts);
+      chains = chains_between(slower);
     }
     if (may_run && !cuts.empty() && known != cuts) keep_cuts(cuts);
     if (chains_ == nullptr)
       return leave_chains_out("each chain would take more than " + longest_chain_text(), true);
     untimed_ = may_run || known ? 0 : 2;
+    if (judges && chains_->spans().size() > 1) {
+      Slower found = find_slower();
+      const std::size_t remain = chains_->spans().size() - uz(found.chains);
+      if (remain == 0) return leave_chains(ChainVerdict::kSlower);
+      if (found.chains > 0) {
+        std::unique_ptr<Chains> fewer = chains_between(found.launches);
+        // Without a chain that updates carried tensors, those before it cannot be chains.
+        if (fewer->spans().size() == remain) {
+          fewer->build(*store_, programs_);
+          chains_ = std::move(fewer);
+          stale_ = true;
+          const StandIn standing(*this);
+          try_chains(false);
+        } else {
+          found = {};
+        }
+      }
+      left_out = found.chains;
+      keep_slower(found);
+    }
     if (measures) {
       const StandIn standing(*this);
       const std::optional<ChainVerdict> verdict = measure_chains();
@@ -233,6 +267,7 @@ void Executor::make_chains(const Chaining& chaining, bool may_run) {
     }
     ChainsTaken taken = chains_->taken();
     taken.divided = static_cast<int>(cuts.size());
+    taken.slower = left_out;
     if (!cuts.empty())
       taken.note = "chains are divided before launches " + text_of(cuts) +
                    ", because none may take more than " + longest_chain_text();
@@ -280,6 +315,59 @@ void Executor::keep_cuts(const std::set<int>& cuts) {
   store_->put(store::kTuning, cuts_key(), row,
               std::string(kLabel) + ": none of more than " + longest_chain_text() +
                   ", they end before launch " + row);
+}
+
+std::string Executor::slower_key() const {
+  return sha256_hex(chains_key_ + "\nslower\n" + text_of(known_cuts().value_or(std::set<int>{})));
+}
+
+// As keep_slower() writes it.
+std::optional<Executor::Slower> Executor::known_slower() const {
+  const std::string row = store_->get(store::kTuning, slower_key()).value_or("");
+  if (row == kNone) return Slower{{}, 0, true};
+  std::istringstream in(row);
+  Slower slower;
+  std::string word, numbers;
+  if (!(in >> slower.chains >> word) || slower.chains < 1 || (word != kOnce && word != kTwice))
+    return std::nullopt;
+  std::getline(in, numbers);
+  const auto launches = numbers_of(numbers, static_cast<int>(launches_.size()));
+  if (!launches) return std::nullopt;
+  slower.launches = *launches;
+  slower.is_final = word == kTwice;
+  return slower;
+}
+
+// Another process may have been on the device once.
+void Executor::keep_slower(const Slower& slower) {
+  const std::optional<Slower> before = known_slower();
+  const bool again = before && before->launches == slower.launches;
+  std::string row = kNone, label = std::string(kLabel) + ": each is faster than its launches";
+  if (slower.chains > 0) {
+    const std::string numbers = text_of(slower.launches);
+    const char* const word = again ? kTwice : kOnce;
+    row = std::to_string(slower.chains) + " " + word + " " + numbers;
+    label = std::string(kLabel) + ": launches " + numbers + " are faster, measured " + word;
+  }
+  store_->put(store::kTuning, slower_key(), row, label);
+}
+
+// Times whole inferences, each chain with and without: what launches read must be as earlier ones
+// have left it.
+Executor::Slower Executor::find_slower() {
+  const StandIn standing(*this);
+  const Finally all([this] { as_launches_.clear(); });
+  const std::optional<std::set<int>> pretended = chain_judgement().slower;
+  Slower slower;
+  for (const plan::Span& span : chains_->spans()) {
+    if (pretended ? pretended->count(span.first) == 0 : !is_slower_with(span.first)) continue;
+    as_launches_.insert(span.first);
+    ++slower.chains;
+    for (int i = span.first; i <= span.end; ++i) slower.launches.insert(i);
+  }
+  if (!chains_->finished()) throw Waited();
+  slower.launches.erase(static_cast<int>(launches_.size()));
+  return slower;
 }
 
 // Seconds of each launch of an inference.
@@ -340,9 +428,10 @@ std::set<int> Executor::try_chains(bool divides) {
 void Executor::launch_chained(std::vector<double>* seconds) {
   remind();
   for (std::size_t i = 0; i < launches_.size();) {
+    const bool chained = as_launches_.count(static_cast<int>(i)) == 0;
     if (seconds != nullptr && i == chains_->next(i)) finish("the launches before a chain");
     const auto start = std::chrono::steady_clock::now();
-    const std::size_t next = chains_->launch(i, queue_);
+    const std::size_t next = chained ? chains_->launch(i, queue_) : i;
     if (next > i) flusher_.launched(queue_);
     if (next > i && seconds != nullptr) {
       finish("a chain");
@@ -352,7 +441,7 @@ void Executor::launch_chained(std::vector<double>* seconds) {
     }
     // A chain must begin where it was planned: what it leaves out when one before it has given up
     // must not run as launches.
-    i = next > i ? next : launch_bundle(i, chains_->next(i));
+    i = next > i ? next : launch_bundle(i, chains_->next(chained ? i : i + 1));
   }
   chains_->ask(queue_);
 }
@@ -367,6 +456,7 @@ void Executor::leave_long_chains(const std::vector<double>& seconds) {
 }
 
 std::optional<ChainVerdict> Executor::measure_chains() {
+  if (chain_judgement().slower) return ChainVerdict::kFaster;
   const std::optional<bool> faster =
       is_faster([this] { launch_all(); }, [this] { launch_chained(); },
                 [this] {
