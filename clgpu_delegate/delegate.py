@@ -135,7 +135,9 @@ class Delegate:
             ``allocate_tensors``. ``chains`` has, for each partition, a dict of ``partition``,
             ``kernels`` (those of an inference whose stages are launches), ``launches`` (that are
             such stages; see the option ``chain``), ``early`` (those of them that read weights
-            before they wait for others) and ``reason``, why there are none. ``bundles``
+            before they wait for others), ``divided`` (launches at which a chain ends because it
+            would take more than 0.1 s), ``slower`` (further chains, whose launches were measured
+            to be faster) and ``reason``, why there are none. ``bundles``
             has, for each partition, a dict of ``partition``, ``kernels`` (those of an inference
             that compute several small launches side by side), ``launches`` (that they compute) and
             ``reason``, the error for which launches run by themselves that could be bundled.

@@ -220,6 +220,30 @@ CLGPU_DELEGATE_API int clgpu_delegate_bind(struct TfLiteDelegate* delegate, int 
 CLGPU_DELEGATE_API void clgpu_delegate_release_memory(clgpu_delegate_memory* memory);
 
 /*
+ * Allocates host memory for inputs and outputs that an interpreter has by
+ * Interpreter::SetCustomAllocationForTensor() or TfLiteInterpreterSetCustomAllocationForTensor():
+ * a device with memory of its own copies directly from and to it, as the driver has pinned it; one
+ * that shares the host's memory works on it without a copy, where the plan allows that. `bytes` is
+ * 1 or more, at least those of the tensor. The memory is zero, aligned to pages and to what buffers
+ * of the device need, and its last page belongs to it as a whole. A tensor may also begin at a
+ * later page of it. The application may read and write it between two inferences, and may give it
+ * to interpreters with other delegates or without one; then it is memory like any other.
+ *
+ * Returns NULL with a sentence in `*error`, as above, if the delegate is no working one, if `bytes`
+ * is 0, or if there is not so much memory.
+ */
+CLGPU_DELEGATE_API void* clgpu_delegate_allocate(struct TfLiteDelegate* delegate, size_t bytes,
+                                                 char** error);
+
+/*
+ * Frees memory of clgpu_delegate_allocate(), before or after its delegate is destroyed, but not
+ * before the interpreters whose tensors are in it are destroyed, or have got other memory for these
+ * tensors. NULL is accepted. A pointer that clgpu_delegate_allocate() has not returned, or that was
+ * deallocated before, is not touched, and a line in the log says so.
+ */
+CLGPU_DELEGATE_API void clgpu_delegate_deallocate(void* memory);
+
+/*
  * Frees a text that a function of this library has returned or put into `*error`; NULL is accepted.
  */
 CLGPU_DELEGATE_API void clgpu_delegate_free(char* text);

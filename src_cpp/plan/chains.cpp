@@ -134,7 +134,7 @@ class Builder {
 }  // namespace
 
 std::vector<Chain> find_chains(const Plan& plan, const std::vector<std::size_t>& local_bytes,
-                               const ChainLimits& limits) {
+                               const ChainLimits& limits, const std::set<int>& cuts) {
   std::vector<Chain> chains;
   if (!plan.moves.empty()) return chains;
   Builder builder(plan, limits);
@@ -150,7 +150,8 @@ std::vector<Chain> find_chains(const Plan& plan, const std::vector<std::size_t>&
     if (stage && limits.nvidia && !stage->is_free && !step.launch.predicated)
       stage->waits_within = reads_early(step, written);
     const bool same = i == 0 || step.launch.build_flags == plan.run[i - 1].launch.build_flags;
-    if (!same) builder.end(static_cast<int>(i), chains);
+    const bool is_cut = cuts.count(static_cast<int>(i)) > 0;
+    if (!same || is_cut) builder.end(static_cast<int>(i), chains);
     if (!stage) {
       builder.end(static_cast<int>(i) + 1, chains);
     } else if (!builder.add(step, *stage)) {
@@ -171,6 +172,22 @@ std::vector<Chain> find_chains(const Plan& plan, const std::vector<std::size_t>&
                               [&](const Chain& chain) { return chain.first < last; }),
                chains.end());
   return chains;
+}
+
+std::set<int> cuts_by_time(const std::vector<Span>& chains, const std::vector<double>& seconds,
+                           double longest) {
+  std::set<int> cuts;
+  for (const Span& chain : chains) {
+    double sum = 0;
+    for (int i = chain.first; i < chain.end; ++i) {
+      if (i > chain.first && sum + seconds[uz(i)] > longest) {
+        cuts.insert(i);
+        sum = 0;
+      }
+      sum += seconds[uz(i)];
+    }
+  }
+  return cuts;
 }
 
 }  // namespace clgpu::plan

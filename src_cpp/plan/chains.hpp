@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <set>
 #include <vector>
 
 #include "kernel/chain.hpp"
@@ -33,8 +34,19 @@ struct Chain {
 /// the local memory of each of the plan's run steps, as the device's driver reports it. Launches
 /// that cannot be stages remain: see kernel::may_be_member, and those beyond the limits. Whoever
 /// updates a part of a carried tensor in place must know whether a chain gave up: it is a stage, or
-/// no chain comes before it.
+/// no chain comes before it. Chains end before the run steps `cuts`, too; a launch between two of
+/// them remains one.
 std::vector<Chain> find_chains(const Plan& plan, const std::vector<std::size_t>& local_bytes,
-                               const ChainLimits& limits);
+                               const ChainLimits& limits, const std::set<int>& cuts = {});
+
+/// The run steps of a chain.
+struct Span {
+  int first = 0, end = 0;
+};
+
+/// Where chains must end so that the steps of none take more than `longest` together. `seconds` has
+/// the time of each run step. A step that takes more on its own ends up alone.
+std::set<int> cuts_by_time(const std::vector<Span>& chains, const std::vector<double>& seconds,
+                           double longest);
 
 }  // namespace clgpu::plan

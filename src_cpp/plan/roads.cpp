@@ -137,6 +137,10 @@ std::vector<bool> bindable(const Plan& plan) {
   return may;
 }
 
+std::int64_t whole_lines(std::int64_t bytes) {
+  return (bytes + kLineBytes - 1) / kLineBytes * kLineBytes;
+}
+
 std::string host_pointer_problem(const DeviceInfo& device, const void* data, std::int64_t bytes) {
   const auto address = reinterpret_cast<std::uintptr_t>(data);
   const std::uintptr_t alignment =

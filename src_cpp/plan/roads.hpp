@@ -29,6 +29,9 @@ std::vector<bool> bindable(const Plan& plan);
 /// empty when it can.
 std::string host_pointer_problem(const DeviceInfo& device, const void* data, std::int64_t bytes);
 
+/// The bytes of the cache lines that a buffer at the beginning of one touches.
+std::int64_t whole_lines(std::int64_t bytes);
+
 /// The road if kHostPointer is impossible, with the same result: a CPU gains nothing from mapping,
 /// other devices save the copy in the driver.
 Road second_best(const DeviceInfo& device);

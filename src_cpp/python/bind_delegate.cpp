@@ -58,6 +58,8 @@ py::dict stats(const NativeDelegate& self) {
     entry["kernels"] = taken.kernels;
     entry["launches"] = taken.launches;
     entry["early"] = taken.early;
+    entry["divided"] = taken.divided;
+    entry["slower"] = taken.slower;
     entry["reason"] = taken.reason;
     chains.append(entry);
   }

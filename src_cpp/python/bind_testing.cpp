@@ -14,8 +14,10 @@
 #include "plan/arena/memory.hpp"
 #include "plan/roads.hpp"
 #include "python/bind.hpp"
+#include "python/native_delegate.hpp"
 #include "runtime/measure/probe.hpp"
 #include "runtime/run/addresses.hpp"
+#include "runtime/run/allocation.hpp"
 #include "runtime/run/chains.hpp"
 #include "tfl/flexbuffer.hpp"
 
@@ -150,9 +152,37 @@ void bind_testing(py::module_& module) {
              "PTX.");
   module.def("sm_90a_of", &sm_90a_of, py::arg("ptx"),
              "PTX of a program for sm_90 as PTX for sm_90a; empty if it is no such PTX.");
+  module.def(
+      "allocate",
+      [](const NativeDelegate& delegate, std::size_t bytes) {
+        void* const data = runtime::Allocation::allocate(delegate.state().target.context, bytes);
+        return reinterpret_cast<std::uintptr_t>(data);
+      },
+      py::arg("delegate"), py::arg("bytes"), "The address that clgpu_delegate_allocate() returns.");
+  module.def(
+      "deallocate",
+      [](std::uintptr_t address) {
+        return runtime::Allocation::deallocate(reinterpret_cast<const void*>(address));
+      },
+      py::arg("address"), "Whether there was such memory, which is freed.");
   module.def("set_chain_patience", &runtime::set_chain_patience, py::arg("looks"),
              "How often a work-group of a chain looks for the others before it gives up, in chains "
              "built from now on.");
+  module.def("set_longest_chain", &runtime::set_longest_chain, py::arg("seconds"),
+             "How long the kernel of a chain may take, of chains built from now on.");
+  module.def(
+      "pretend_seconds",
+      [](double launch, double stage) { runtime::pretend_seconds({launch, stage}); },
+      py::arg("launch"), py::arg("stage"),
+      "How long each launch is said to take, and each stage of a chain; 0: it is measured.");
+  module.def(
+      "judge_chains",
+      [](bool measures, std::optional<std::set<int>> slower) {
+        runtime::set_chain_judgement({measures, std::move(slower)});
+      },
+      py::arg("measures"), py::arg("slower") = py::none(),
+      "Whether chains are measured on all devices, and the first launches of those that are said "
+      "to be slower than their launches, as no other is; None: they are timed.");
   module.def("pretend_no_small_tensors", &passes::pretend_no_small_tensors, py::arg("is_on"),
              "Whether small tensors, too, are stored as a precision says.");
   module.def("pretend_chain_groups", &runtime::pretend_chain_groups, py::arg("groups"),

@@ -9,11 +9,16 @@ import pytest
 
 import clgpu_delegate
 from clgpu_delegate import _core
+from tests.delegate.test_verification import NAIVE, broken, check_of  # noqa: F401
 from tests.model_maker import ModelMaker, Quantization
+from tests.python import models
 from tests.runtimes import make_interpreter
 
 SHAPE = (1, 9, 7, 5)
-PATIENCE = 500_000  # as in src_cpp/runtime/run/chains.cpp
+PATIENCE, LONGEST = 500_000, 0.1  # as in src_cpp/runtime/run/chains.cpp
+NONE = {
+    "partition": 0, "kernels": 0, "launches": 0, "early": 0, "divided": 0, "slower": 0, "reason": ""
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -126,7 +131,7 @@ def test_stages_read_and_write_bfloat16(model, x, device):
 def test_without_chains_each_launch_is_enqueued(model, x, device, options):
     delegate, interpreter = load(model, device, **options)
     check(infer(interpreter, x), stock(model, x))
-    assert of(delegate) == {"partition": 0, "kernels": 0, "launches": 0, "early": 0, "reason": ""}
+    assert of(delegate) == NONE
     planned = delegate.explain().partitions[0].launches
     assert delegate.stats()["last_invoke"]["launches"] == planned
 
@@ -174,26 +179,25 @@ def test_a_group_that_gives_up_makes_the_launches_run(model, x, device, tmp_path
     tmp_path.chmod(0o700)
     cache = tmp_path / "cache.sqlite"
     waited = "a work-group of a chain waited too long for the others"
-    for _ in range(2):  # after the second time it is final
+    for row in ("waited once", "waited"):  # after the second time it is final
         delegate, interpreter = load(model, device, chain="on", cache=cache, warm_up=False)
         for i in range(50):  # nobody gives up where all groups arrive at the same time
             check(infer(interpreter, x + i), stock(model, x + i))
             if of(delegate)["reason"]:
                 break
-        assert of(delegate) == {
-            "partition": 0,
-            "kernels": 0,
-            "launches": 0,
-            "early": 0,
-            "reason": waited,
-        }
+        assert of(delegate) == {**NONE, "reason": waited}
+        note = f"partition 0: launches run one by one: {waited}"
+        assert note in delegate.explain().notes
         check(infer(interpreter, x), stock(model, x))
         planned = delegate.explain().partitions[0].launches
         assert delegate.stats()["last_invoke"]["launches"] == planned
 
+        assert [r for r in tuning_rows(cache) if "chains" in r] == [f"chains of launches: {row}"]
+
     _core.set_chain_patience(PATIENCE)
     delegate, interpreter = load(model, device, chain="on", cache=cache)
     assert of(delegate)["reason"] == waited
+    assert note in delegate.explain().notes
     check(infer(interpreter, x), stock(model, x))
 
 
@@ -242,7 +246,7 @@ def test_auto_is_for_devices_on_which_it_was_measured(model, x, device):
     check(infer(interpreter, x), stock(model, x))
     taken = of(delegate)
     if "nvidia" not in delegate.explain().device.lower():
-        assert taken == {"partition": 0, "kernels": 0, "launches": 0, "early": 0, "reason": ""}
+        assert taken == NONE
 
 
 @pytest.mark.usefixtures("one_group")
@@ -260,3 +264,282 @@ def test_stages_convert_between_floats_and_integers(device, x):
     assert [node.fused_into for node in delegate.explain().nodes] == [None, 0, None, 4, None]
     taken = of(delegate)
     assert (taken["reason"], taken["launches"]) == ("", 3)
+
+
+@pytest.fixture
+def slow():
+    """Tells how long each launch takes, and each stage."""
+    yield _core.pretend_seconds
+    _core.pretend_seconds(0, 0)
+
+
+@pytest.fixture
+def cache(tmp_path):
+    tmp_path.chmod(0o700)
+    return tmp_path / "cache.sqlite"
+
+
+def tuning_rows(cache: Any) -> list[str]:
+    return [row.label for row in clgpu_delegate.cache.entries(cache) if row.kind == "tuning"]
+
+
+@pytest.mark.usefixtures("one_group")
+@pytest.mark.parametrize(("launch", "stage"), [(0.03, 0.03), (0.001, 0.03), (0.001, 0.04)])
+def test_a_chain_that_would_take_too_long_is_divided(model, x, device, cache, slow, launch, stage):
+    """By the times of its launches, or by its own if that is longer; later loads know."""
+    delegate, interpreter = load(model, device, chain="on")
+    whole = of(delegate)
+    assert whole["divided"] == 0
+    slow(launch, stage)
+    for i in range(2):
+        delegate, interpreter = load(model, device, chain="on", cache=cache)
+        check(infer(interpreter, x), stock(model, x))
+        taken = of(delegate)
+        assert taken["reason"] == ""
+        assert taken["divided"] > 0
+        assert taken["launches"] / taken["kernels"] < whole["launches"] / whole["kernels"]
+        (note,) = [n for n in delegate.explain().notes if "divided" in n]
+        assert note.startswith("partition 0: chains are divided before launches ")
+        assert note.endswith("because none may take more than 0.1 s")
+        if i == 0:
+            first = taken
+            (label,) = [row for row in tuning_rows(cache) if "0.1 s" in row]
+            assert label.startswith("chains of launches: none of more than 0.1 s, they end before")
+            slow(0, 0)
+        assert taken == first
+
+
+@pytest.mark.usefixtures("one_group")
+@pytest.mark.parametrize(("launch", "stage"), [(0.06, 0.06), (0.001, 0.2)])
+def test_launches_that_take_too_long_together_are_no_chain(
+    model, x, device, cache, slow, launch, stage
+):
+    slow(launch, stage)
+    reason = "each chain would take more than 0.1 s"
+    for _ in range(2):
+        delegate, interpreter = load(model, device, chain="on", cache=cache)
+        check(infer(interpreter, x), stock(model, x))
+        assert of(delegate) == {**NONE, "reason": reason}
+        assert f"partition 0: launches run one by one: {reason}" in delegate.explain().notes
+        planned = delegate.explain().partitions[0].launches
+        assert delegate.stats()["last_invoke"]["launches"] == planned
+        slow(0, 0)
+
+
+@pytest.fixture
+def hasty():
+    """No chain is as short."""
+    _core.set_longest_chain(1e-9)
+    yield
+    _core.set_longest_chain(LONGEST)
+
+
+@pytest.mark.usefixtures("one_group", "hasty")
+def test_times_of_chains_are_measured(model, x, device):
+    delegate, interpreter = load(model, device, chain="on")
+    check(infer(interpreter, x), stock(model, x))
+    assert of(delegate) == {**NONE, "reason": "each chain would take more than 1e-09 s"}
+
+
+@pytest.mark.usefixtures("one_group", "hasty")
+def test_without_warm_up_an_inference_tells_that_chains_take_too_long(model, x, device):
+    """The second one, because the first one may compile."""
+    delegate, interpreter = load(model, device, chain="on", warm_up=False)
+    check(infer(interpreter, x), stock(model, x))
+    assert of(delegate)["kernels"] > 0
+    for factor in (2, 3):
+        check(infer(interpreter, factor * x), stock(model, factor * x))
+        reason = of(delegate)["reason"]
+        assert reason.startswith("a chain takes more than 1e-09 s")
+    planned = delegate.explain().partitions[0].launches
+    assert delegate.stats()["last_invoke"]["launches"] == planned
+
+
+@pytest.mark.usefixtures("one_group")
+@pytest.mark.parametrize("row", ["", "x", "3-", "2-1", "-1", "0 99999"])
+def test_a_row_that_is_damaged_is_measured_again(model, x, device, cache, slow, row):
+    slow(0.03, 0.03)
+    delegate, interpreter = load(model, device, chain="on", cache=cache)
+    expected = of(delegate)
+    assert expected["divided"] > 0
+    (entry,) = [e for e in clgpu_delegate.cache.entries(cache) if "0.1 s" in e.label]
+    _core.Store(str(cache)).put("tuning", entry.key, row.encode())
+    delegate, interpreter = load(model, device, chain="on", cache=cache)
+    assert of(delegate) == expected
+    check(infer(interpreter, x), stock(model, x))
+
+
+@pytest.mark.usefixtures("one_group")
+@pytest.mark.parametrize("verify", ["first", 1])
+def test_what_chains_compute_is_verified(model, x, device, verify):
+    delegate, interpreter = load(model, device, chain="on", verify=verify)
+    for factor in (1, -2, 3):
+        check(infer(interpreter, factor * x), stock(model, factor * x))
+    done = check_of(delegate.explain())
+    assert (done.outcome, done.level) == ("right", "as asked")
+    assert done.checked == (1 if verify == "first" else 3)
+    taken = of(delegate)
+    assert taken["reason"] == ""
+    assert taken["launches"] > taken["kernels"] > 0
+
+
+@pytest.mark.usefixtures("one_group")
+def test_a_stage_that_computes_wrong_numbers_is_replaced(model, x, device, broken):  # noqa: F811
+    """By another engine, with which the launches run in chains again."""
+    broken(NAIVE, "FINISH_SUM(sum,", "FINISH_SUM(sum * 2,")
+    engines = {"fully_connected": "naive|auto"}
+    wrong, interpreter = load(model, device, chain="on", engines=engines, verify="off")
+    assert of(wrong)["kernels"] > 0
+    expected = stock(model, x)
+    assert not np.allclose(infer(interpreter, x)[0], expected[0], atol=1e-3)
+
+    delegate, interpreter = load(model, device, chain="on", engines=engines, verify=1)
+    for factor in (1, 2):
+        check(infer(interpreter, factor * x), stock(model, factor * x))
+    done = check_of(delegate.explain())
+    assert (done.outcome, done.level, done.engine) == ("right", "as asked", "fully_connected/naive")
+    taken = of(delegate)
+    assert taken["reason"] == ""
+    assert taken["launches"] > taken["kernels"] > 0
+
+
+WAIT = "  if (get_local_id(0) == 0) {\n    uint looks = 0;\n"
+PRELUDE, PROBE = "common/chain.cl", "device/chain.cl"
+
+
+@pytest.mark.usefixtures("one_group")
+@pytest.mark.parametrize("verify", ["off", 1])
+def test_launches_run_within_the_inference_in_which_a_chain_gives_up(
+    model,
+    x,
+    device,
+    cache,
+    broken,  # noqa: F811
+    verify,
+):
+    broken(PRELUDE, WAIT, "  atomic_xchg(&state[CHAIN_GAVE_UP], 1u);\n" + WAIT)
+    options = {"chain": "on", "warm_up": False, "cache": cache, "verify": verify}
+    delegate, interpreter = load(model, device, **options)
+    kernels, reason = of(delegate)["kernels"], of(delegate)["reason"]
+    assert kernels > 0
+    assert reason == ""
+    planned = delegate.explain().partitions[0].launches
+    for i in range(2):
+        check(infer(interpreter, x + i), stock(model, x + i))
+        launches = delegate.stats()["last_invoke"]["launches"]
+        assert launches > planned if i == 0 else launches == planned
+        assert of(delegate)["kernels"] == 0
+        waited = "a work-group of a chain waited too long for the others"
+        assert of(delegate)["reason"] == waited
+    assert f"partition 0: launches run one by one: {waited}" in delegate.explain().notes
+    assert "chains of launches: waited once" in tuning_rows(cache)
+    if verify == 1:
+        done = check_of(delegate.explain())
+        assert (done.outcome, done.checked) == ("right", 2)
+
+
+def test_where_a_probe_fails_nothing_is_a_chain(model, x, device, cache, broken):  # noqa: F811
+    """The work-groups of a device may not run at the same time, or not see each other's stores."""
+    broken(PROBE, "* 3 + stage", "* 5 + stage")
+    delegate, interpreter = load(model, device, chain="on", cache=cache)
+    check(infer(interpreter, x), stock(model, x))
+    reason = "work-groups that wait for each other do not all run in a probe"
+    assert of(delegate) == {**NONE, "reason": reason}
+    assert f"partition 0: launches run one by one: {reason}" in delegate.explain().notes
+    planned = delegate.explain().partitions[0].launches
+    assert delegate.stats()["last_invoke"]["launches"] == planned
+    assert not [e for e in clgpu_delegate.cache.entries(cache) if e.label.startswith("chains on")]
+
+
+@pytest.fixture
+def judge():
+    """Chains are measured, as on NVIDIA's GPUs; those that begin at given launches are slower."""
+    yield lambda slower: _core.judge_chains(True, slower)
+    _core.judge_chains(False)
+
+
+def long_model() -> bytes:
+    """A chain has four stages at most where it is not for NVIDIA."""
+    return models.chain((3, 40), ("TANH", "SOFTMAX", "ABS", "SOFTMAX") * 3)
+
+
+@pytest.mark.usefixtures("one_group")
+def test_a_chain_whose_launches_are_faster_is_left_out(device, cache, judge):
+    """Of three chains the second; the cache tells which, and after the second time it is final."""
+    m, x = long_model(), np.random.default_rng(2).standard_normal((3, 40)).astype(np.float32)
+    judge(set())
+    delegate, interpreter = load(m, device, chain="on")
+    all_of_them = of(delegate)
+    planned = delegate.explain().partitions[0].launches
+    assert (all_of_them["kernels"], all_of_them["slower"]) == (planned // 4, 0)
+    for row in ("once", "twice", "twice"):
+        judge({4})
+        delegate, interpreter = load(m, device, chain="on", cache=cache)
+        check(infer(interpreter, x), stock(m, x))
+        taken = of(delegate)
+        assert (taken["kernels"], taken["launches"]) == (planned // 4 - 1, planned - 4)
+        assert (taken["slower"], taken["reason"]) == (1, "")
+        assert delegate.stats()["last_invoke"]["launches"] == planned // 4 - 1 + 4
+        label = f"chains of launches: launches 4-8 are faster, measured {row}"
+        assert label in tuning_rows(cache)
+        assert "chains of launches: faster" in tuning_rows(cache)
+    judge(set())  # nothing is measured any more
+    delegate, interpreter = load(m, device, chain="on", cache=cache)
+    assert of(delegate) == taken
+    check(infer(interpreter, x), stock(m, x))
+
+
+@pytest.mark.usefixtures("one_group")
+def test_what_was_slower_once_is_measured_again(device, cache, judge):
+    m, x = long_model(), np.random.default_rng(2).standard_normal((3, 40)).astype(np.float32)
+    for slower, rows in (({0, 4}, "launches 0-8"), ({8}, "launches 8-11"), (set(), "")):
+        judge(slower)
+        delegate, interpreter = load(m, device, chain="on", cache=cache)
+        check(infer(interpreter, x), stock(m, x))
+        assert of(delegate)["slower"] == len(slower)
+        label = f"{rows} are faster, measured once" if rows else "each is faster than its launches"
+        assert f"chains of launches: {label}" in tuning_rows(cache)
+    judge({0})
+    delegate, interpreter = load(m, device, chain="on", cache=cache)
+    assert of(delegate)["slower"] == 0
+
+
+@pytest.mark.usefixtures("one_group")
+def test_where_all_chains_are_slower_there_is_none(device, cache, judge):
+    judge({0, 4, 8})
+    for _ in range(2):
+        delegate, _interpreter = load(long_model(), device, chain="on", cache=cache)
+        assert of(delegate) == {**NONE, "reason": "the launches are faster"}
+    assert "chains of launches: slower" in tuning_rows(cache)
+
+
+@pytest.mark.usefixtures("one_group")
+@pytest.mark.parametrize(
+    "row", ["", "x", "1 once", "0 once 4", "1 thrice 4", "1 twice 99", "none x"]
+)
+def test_a_row_on_slower_chains_that_is_damaged_is_measured_again(device, cache, judge, row):
+    judge({4})
+    for _ in range(2):
+        delegate, _interpreter = load(long_model(), device, chain="on", cache=cache)
+    expected = of(delegate)
+    entries = clgpu_delegate.cache.entries(cache)
+    (entry,) = [e for e in entries if e.label.endswith("are faster, measured twice")]
+    _core.Store(str(cache)).put("tuning", entry.key, row.encode())
+    delegate, _interpreter = load(long_model(), device, chain="on", cache=cache)
+    assert of(delegate) == expected
+
+
+@pytest.mark.usefixtures("one_group")
+def test_each_chain_is_timed(device, judge):
+    """Whatever is faster here, results are right."""
+    m, x = long_model(), np.random.default_rng(2).standard_normal((3, 40)).astype(np.float32)
+    judge(None)
+    delegate, interpreter = load(m, device, chain="on")
+    for factor in (1, -2):
+        check(infer(interpreter, factor * x), stock(m, factor * x))
+    taken = of(delegate)
+    planned = delegate.explain().partitions[0].launches
+    if taken["reason"]:
+        assert taken == {**NONE, "reason": "the launches are faster"}
+    else:
+        assert taken["kernels"] + taken["slower"] == planned // 4

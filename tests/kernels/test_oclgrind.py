@@ -101,3 +101,46 @@ def test_every_kernel_runs_in_oclgrind_without_a_finding(tmp_path):
     ran = set(result.stdout.partition("made:")[2].split())
     missing = {entry for entries in ENTRIES.values() for entry in entries} - ran - set(EXEMPT)
     assert not missing, f"no test small enough for Oclgrind runs {sorted(missing)}"
+
+
+RUN_TWO_GROUPS = """
+import sys
+import numpy as np
+import clgpu_delegate
+from clgpu_delegate import _core
+from tests.delegate.test_chains import check, infer, load, of, stock
+from tests.python import models
+
+_core.pretend_chain_groups(2)
+_core.set_chain_patience(200)
+model = models.chain((8, 16), ("TANH", "SOFTMAX", "ABS"))
+x = np.random.default_rng(1).standard_normal((8, 16)).astype(np.float32)
+for warm_up in (True, False):
+    delegate, interpreter = load(model, "0", chain="on", cache=sys.argv[1], warm_up=warm_up)
+    for factor in (1, -2):
+        check(infer(interpreter, factor * x), stock(model, factor * x))
+    print(of(delegate)["reason"])
+    print(*[n for n in delegate.explain().notes if "one by one" in n])
+print(*[e.label for e in clgpu_delegate.cache.entries(sys.argv[1]) if "chains" in e.label])
+"""
+
+
+@pytest.mark.skipif(LIBRARY is None, reason="Oclgrind is not installed (Debian: oclgrind)")
+def test_two_work_groups_of_a_chain_give_up_in_oclgrind(tmp_path):
+    """It runs one after the other, so the first one waits in vain; nobody uses memory wrongly."""
+    log, cache = tmp_path / "findings.txt", tmp_path / "cache.sqlite"
+    tmp_path.chmod(0o700)
+    result = run_python(
+        RUN_TWO_GROUPS,
+        str(cache),
+        CLGPU_OPENCL_LIBRARY=str(LIBRARY),
+        OCLGRIND_NUM_THREADS="1",
+        OCLGRIND_CHECK_API="1",
+        OCLGRIND_LOG=str(log),
+        CLGPU_PROGRAMS="",
+    )
+    assert_succeeds(result)
+    assert not log.exists() or not log.read_text()
+    waited = "a work-group of a chain waited too long for the others"
+    note = f"partition 0: launches run one by one: {waited}"
+    assert result.stdout.splitlines() == [waited, note] * 2 + ["chains of launches: waited"]

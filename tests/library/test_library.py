@@ -56,6 +56,7 @@ def test_c99_program(installed, library, tmp_path):
     skip_without_opencl(result.returncode)
     assert (result.returncode, result.stdout) == (0, f"{_core.__version__}\n")
     assert result.stderr.count("the delegate to destroy does not belong to this library") == 2
+    assert result.stderr.count("the memory to deallocate is not of clgpu_delegate_allocate()") == 2
 
 
 def test_only_the_plugin_and_the_header_are_exported(installed, library):

@@ -41,6 +41,8 @@ int main(void) {
   char* error = foreign; /* whatever it was before */
   char* json;
   char* name;
+  char* memory;
+  size_t i;
   struct TfLiteDelegate* delegate = clgpu_delegate_create(options, 2, &error);
   if (delegate == NULL) {
     const int none = error != NULL && strstr(error, "no OpenCL") != NULL;
@@ -60,7 +62,30 @@ int main(void) {
   CHECK(name != NULL && error == NULL && strstr(json, name) != NULL);
   clgpu_delegate_free(name);
   clgpu_delegate_free(json);
+  memory = clgpu_delegate_allocate(delegate, 5000, &error);
+  CHECK(memory != NULL && error == NULL && (size_t)memory % 4096 == 0);
+  for (i = 0; i < 5000; ++i) CHECK(memory[i] == 0);
+  memset(memory, 7, 8192); /* to the end of the last page */
+  clgpu_delegate_deallocate(memory);
+  clgpu_delegate_deallocate(memory); /* a line on standard error, no more */
+  clgpu_delegate_deallocate(foreign);
+  clgpu_delegate_deallocate(NULL);
+  CHECK(clgpu_delegate_allocate(delegate, 0, &error) == NULL);
+  check_error(&error, "0 bytes cannot be allocated; allowed: 1 to ");
+  CHECK(clgpu_delegate_allocate(delegate, (size_t)-1, &error) == NULL);
+  check_error(&error, "cannot be allocated");
+  CHECK(clgpu_delegate_allocate(delegate, (size_t)1 << 62, &error) == NULL);
+  CHECK(error != NULL);
+  clgpu_delegate_free(error);
+  CHECK(clgpu_delegate_allocate(NULL, 64, &error) == NULL);
+  check_error(&error, "the delegate is null");
+  memory = clgpu_delegate_allocate(delegate, 1, NULL);
+  CHECK(memory != NULL);
   clgpu_delegate_destroy(delegate);
+  memory[0] = 1;
+  clgpu_delegate_deallocate(memory); /* it may outlive the delegate */
+  CHECK(clgpu_delegate_allocate(delegate, 64, &error) == NULL);
+  check_error(&error, "not a working delegate");
   clgpu_delegate_destroy(delegate); /* a line on standard error, no more */
   CHECK(clgpu_delegate_explain_json(delegate, &error) == NULL);
   check_error(&error, "not a working delegate");

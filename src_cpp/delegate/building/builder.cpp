@@ -118,7 +118,8 @@ std::optional<runtime::Chaining> Builder::chaining(bool lasts) const {
   plan::ChainLimits limits = runtime::chain_limits(*target_.context, *target_.store);
   if (chain == Chain::kOn && limits.groups > 0)
     limits.waves = SIZE_MAX / limits.items / limits.groups;
-  return runtime::Chaining{limits, chain == Chain::kAuto, lasts};
+  const bool measured = chain == Chain::kAuto || runtime::chain_judgement().measures;
+  return runtime::Chaining{limits, measured, lasts};
 }
 
 // On CPUs a launch costs about as much as its part of a list.

@@ -1,5 +1,7 @@
 #include "delegate/building/state.hpp"
 
+#include "delegate/tell/inspection.hpp"
+
 namespace clgpu::delegate {
 
 Built State::build(const ir::Graph& graph, std::int64_t budget,
@@ -50,6 +52,12 @@ Report State::report() const {
     if (const std::string& why = report.partitions[i].on_cpu; !why.empty())
       report.notes.push_back("partition " + std::to_string(i) +
                              " is computed by the CPU's kernels for now: " + why);
+  }
+  std::size_t partition = 0;
+  for (const runtime::ChainsTaken& taken : chains(ledger)) {
+    if (!taken.note.empty())
+      report.notes.push_back("partition " + std::to_string(partition) + ": " + taken.note);
+    ++partition;
   }
   engines.tell_distrusted(report);
   for (const std::string& note : target.store->notes()) report.notes.push_back(note);

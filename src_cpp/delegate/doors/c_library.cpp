@@ -19,6 +19,7 @@
 #include "delegate/guard.hpp"
 #include "delegate/options.hpp"
 #include "delegate/tell/telling.hpp"
+#include "runtime/run/allocation.hpp"
 
 using clgpu::delegate::Delegate;
 using clgpu::delegate::guarded;
@@ -215,6 +216,26 @@ void clgpu_delegate_release_memory(clgpu_delegate_memory* memory) {
     }
     last = std::move(found->second);
     memories().all.erase(found);
+    return 0;
+  });
+}
+
+void* clgpu_delegate_allocate(TfLiteDelegate* delegate, std::size_t bytes, char** error) {
+  return told<void>(error, [&] {
+    return clgpu::runtime::Allocation::allocate(state_of(delegate)->target.context, bytes);
+  });
+}
+
+void clgpu_delegate_deallocate(void* memory) {
+  using clgpu::LogLevel;
+  if (memory == nullptr || clgpu::cl::is_forked_child()) return;
+  const auto complain = [](const char* what) { clgpu::log(LogLevel::kError, what); };
+  guarded(0, complain, [&] {
+    if (!clgpu::runtime::Allocation::deallocate(memory)) {
+      complain(
+          "the memory to deallocate is not of clgpu_delegate_allocate(), or was deallocated "
+          "before");
+    }
     return 0;
   });
 }

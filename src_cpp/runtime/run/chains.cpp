@@ -4,6 +4,9 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <mutex>
+#include <sstream>
+#include <utility>
 
 #include "base/index.hpp"
 #include "base/sha256.hpp"
@@ -15,6 +18,19 @@ namespace {
 // A look takes up to a microsecond, and displays stop a kernel after two seconds.
 std::atomic<cl::cl_uint> patience{500'000};
 
+// A twentieth of what displays allow: other devices and other clocks are slower than the measured.
+std::atomic<double> longest{0.1};
+std::atomic<double> pretended_launch{0}, pretended_stage{0};
+
+struct Judged {
+  std::mutex mutex;
+  ChainJudgement judgement;
+};
+Judged& judged() {
+  static auto* instance = new Judged;
+  return *instance;
+}
+
 // As kernels/common/chain.cl has it: the numbers of the state, and the place of one.
 constexpr std::size_t kState = 3, kGaveUp = 2;
 
@@ -24,10 +40,33 @@ constexpr std::size_t kWord = sizeof(cl::cl_uint);
 
 void set_chain_patience(cl::cl_uint looks) { patience = looks; }
 
+double longest_chain() { return longest; }
+std::string longest_chain_text() {
+  std::ostringstream out;
+  out << longest << " s";
+  return out.str();
+}
+void set_longest_chain(double seconds) { longest = seconds; }
+ChainJudgement chain_judgement() {
+  const std::lock_guard<std::mutex> lock(judged().mutex);
+  return judged().judgement;
+}
+void set_chain_judgement(ChainJudgement judgement) {
+  const std::lock_guard<std::mutex> lock(judged().mutex);
+  judged().judgement = std::move(judgement);
+}
+
+PretendedSeconds pretended_seconds() { return {pretended_launch, pretended_stage}; }
+void pretend_seconds(const PretendedSeconds& seconds) {
+  pretended_launch = seconds.launch;
+  pretended_stage = seconds.stage;
+}
+
 Chains::Chains(cl::Context& context, const Addresses& addresses, const plan::Plan& plan,
-               const std::vector<std::size_t>& local_bytes, const plan::ChainLimits& limits)
+               const std::vector<std::size_t>& local_bytes, const plan::ChainLimits& limits,
+               const std::set<int>& cuts)
     : context_(context), addresses_(addresses), plan_(plan) {
-  for (plan::Chain& chain : plan::find_chains(plan, local_bytes, limits)) {
+  for (plan::Chain& chain : plan::find_chains(plan, local_bytes, limits, cuts)) {
     const kernel::Launch& first = plan.run[uz(chain.first)].launch;
     kernel::Launch launch(first.file, kernel::kChainEntry);  // the stages' macros are in the text
     launch.build_flags = first.build_flags;
@@ -55,6 +94,15 @@ ChainsTaken Chains::taken() const {
         [](const kernel::Stage& stage) { return stage.waits && stage.waits_within; }));
   }
   return taken;
+}
+
+std::vector<plan::Span> Chains::spans() const {
+  std::vector<plan::Span> spans;
+  for (const Bound& bound : chains_) {
+    const int first = bound.chain.first;
+    spans.push_back({first, first + static_cast<int>(bound.chain.kernel.stages.size())});
+  }
+  return spans;
 }
 
 std::string Chains::key() const {

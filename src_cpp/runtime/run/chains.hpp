@@ -2,6 +2,8 @@
 #pragma once
 
 #include <functional>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -11,6 +13,9 @@
 #include "runtime/run/shared_kernel.hpp"
 
 namespace clgpu::runtime {
+
+/// Seconds of an inference: above, launches cost nothing.
+inline constexpr double kWorthwhile = 0.02;
 
 /// Whether and how an executor chains its launches.
 struct Chaining {
@@ -29,25 +34,55 @@ struct ChainsTaken {
   int kernels = 0;     ///< chains of an inference
   int launches = 0;    ///< of the plan, that are stages of them
   int early = 0;       ///< stages that read weights before they wait
+  int divided = 0;     ///< places at which a chain ends because it would take too long
+  int slower = 0;      ///< further chains, whose launches are faster
   std::string reason;  ///< why there is none; empty if there are some, and without Chaining
+  std::string note;    ///< what a user should know; mostly empty
 };
 
 /// For tests: the times that a work-group looks for the others before it gives up, in chains built
 /// from now on.
 void set_chain_patience(cl::cl_uint looks);
 
+/// The seconds that the kernel of a chain may take. Displays and phones stop kernels that take some
+/// seconds, and meanwhile nothing is drawn.
+double longest_chain();
+std::string longest_chain_text();
+/// For tests: sets it for chains built from now on.
+void set_longest_chain(double seconds);
+/// For tests: the seconds that every launch of a plan is said to take, and every stage of a chain;
+/// 0: they are measured.
+struct PretendedSeconds {
+  double launch = 0, stage = 0;
+};
+PretendedSeconds pretended_seconds();
+void pretend_seconds(const PretendedSeconds& seconds);
+
+/// For tests: whether chains are measured on all devices and with the option "on", too; and the
+/// chains, by their first run steps, that are said to be slower than their launches, as no other
+/// is. None: they are timed.
+struct ChainJudgement {
+  bool measures = false;
+  std::optional<std::set<int>> slower;
+};
+ChainJudgement chain_judgement();
+void set_chain_judgement(ChainJudgement judgement);
+
 class Chains {
  public:
-  /// `local_bytes`: as plan::find_chains. `plan` must outlive it.
+  /// `local_bytes` and `cuts`: as plan::find_chains. `plan` must outlive it.
   /// `addresses`, too, which must have learnt all buffers before set_buffers().
   Chains(cl::Context& context, const Addresses& addresses, const plan::Plan& plan,
-         const std::vector<std::size_t>& local_bytes, const plan::ChainLimits& limits);
+         const std::vector<std::size_t>& local_bytes, const plan::ChainLimits& limits,
+         const std::set<int>& cuts = {});
   ~Chains();
   Chains(const Chains&) = delete;
   Chains& operator=(const Chains&) = delete;
 
   bool empty() const { return chains_.empty(); }
   ChainsTaken taken() const;
+  /// The run steps of each chain.
+  std::vector<plan::Span> spans() const;
   /// Identifies the texts of the kernels, on this device.
   std::string key() const;
 

@@ -689,8 +689,10 @@ cl::EventHandle Executor::run(const std::vector<const void*>& inputs,
     transfers_.up(inputs, recording);
     const auto alone = chained ? context_->whole_device() : std::unique_lock<std::mutex>();
     // Commands of a list do not keep lent buffers alive.
+    std::vector<double> seconds;  // of chains; the first inference may compile them
+    if (chained && untimed_ > 0 && --untimed_ == 0) seconds.resize(launches_.size());
     if (chained) {
-      launch_chained();
+      launch_chained(seconds.empty() ? nullptr : &seconds);
     } else if (recording == nullptr && !flies && has_list()) {
       launch_listed(false);
     } else {
@@ -702,6 +704,8 @@ cl::EventHandle Executor::run(const std::vector<const void*>& inputs,
       transfers_.up(inputs);
       launch_all();
       transfers_.down(outputs);
+    } else if (!seconds.empty()) {
+      leave_long_chains(seconds);
     }
     carry_on();
     if (flies) {

@@ -173,6 +173,20 @@ class Executor {
     bool runs_graphs() const { return step->launch.runs_graphs; }
   };
 
+  /// While it exists, nobody else runs on the device, and launches work on memory that stands in
+  /// for the runtime's.
+  class StandIn {
+   public:
+    explicit StandIn(Executor& executor);
+    ~StandIn();
+    StandIn(const StandIn&) = delete;
+    StandIn& operator=(const StandIn&) = delete;
+
+   private:
+    Executor& executor_;
+    const std::unique_lock<std::mutex> alone_;
+  };
+
   void allocate(int buffer);
   void allocate_rest();
   std::vector<bool> take_shared();
@@ -205,20 +219,43 @@ class Executor {
   void launch_all(Recording* recording = nullptr, bool runs_graphs = false);
   bool is_due(const plan::Step& step);
   void run_graphs(const BoundLaunch& bound);
-  void launch_chained();
+  /// `seconds`, if not null, gets those of the chain that begins at each run step.
+  void launch_chained(std::vector<double>* seconds = nullptr);
   bool overlap(const std::vector<const void*>& inputs, const std::vector<void*>& outputs,
                const Lent& lent) const;
   std::vector<std::size_t> local_bytes() const;
   void make_bundles(bool may_run);
   void make_chains(const Chaining& chaining, bool may_run);
+  std::unique_ptr<Chains> chains_with(const Chaining& chaining, const std::set<int>& cuts) const;
+  std::string cuts_key() const;
+  std::optional<std::set<int>> known_cuts() const;
+  void keep_cuts(const std::set<int>& cuts);
+  std::vector<double> each_seconds();
+  std::vector<double> chain_seconds();
+  /// Chains whose launches are faster, and the launches at which no chain begins or continues.
+  struct Slower {
+    std::set<int> launches;
+    int chains = 0;
+    bool is_final = false;  ///< measured twice, or there are none
+  };
+  std::string slower_key() const;
+  std::optional<Slower> known_slower() const;
+  void keep_slower(const Slower& slower);
+  Slower find_slower();
+  /// Whether an inference takes less time if this chain's launches run one by one. False if a chain
+  /// gave up.
+  bool is_slower_with(int chain);
+  void leave_long_chains(const std::vector<double>& seconds);
   double time_of(int runs, int node, const std::vector<const BoundLaunch*>& timed);
   Times times_of(int rounds);
-  void try_chains();
+  std::set<int> try_chains(bool divides);
   double seconds_of(int runs, const std::function<void()>& enqueue);
   void take_chains(const ChainsTaken& taken);
+  /// The least of several inferences.
+  double launches_seconds();
   std::optional<ChainVerdict> measure_chains();
   /// Tells why no launch is a stage.
-  void leave_chains_out(std::string reason);
+  void leave_chains_out(std::string reason, bool is_noted = false);
   void leave_chains(ChainVerdict verdict);
   void clear_counters();
   /// Whether enqueueing by `other` takes less time than by `launches`, in turns, with the contents
@@ -286,6 +323,8 @@ class Executor {
   std::unique_ptr<Bundles> bundles_;   // null: every launch by itself
   std::unique_ptr<Chains> chains_;     // null: no launch is a stage
   std::string chains_key_;             // of the verdict in the store
+  std::set<int> as_launches_;          // chains, by their first step, that run so for a measurement
+  int untimed_ = 0;  // inferences until the one that tells how long chains take; 0: that is known
   mutable std::mutex taken_mutex_;
   ChainsTaken taken_;
   std::string bundles_error_;  // of the attempt at them; guarded as taken_

@@ -9,9 +9,10 @@
 namespace clgpu::runtime {
 namespace {
 
-constexpr double kGain = 0.97;        // share of the launches' time: less is noise
-constexpr double kSlice = 1e-3;       // seconds of a measurement
-constexpr double kWorthwhile = 0.02;  // seconds of an inference: above, launches cost nothing
+constexpr double kGain = 0.97;   // share of the launches' time: less is noise
+constexpr double kSlice = 1e-3;  // seconds of a measurement
+// Share of the time with a chain below which its launches are faster.
+constexpr double kLess = 0.985;
 constexpr int kRounds = 5, kTrials = 3;
 // Further attempts, and the pause before each: another process on the device slows chains down
 // more than launches, which leave it idle in between.
@@ -26,6 +27,14 @@ double Executor::seconds_of(int runs, const std::function<void()>& enqueue) {
   finish("the time of launches");
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
   return elapsed.count() / runs;
+}
+
+double Executor::launches_seconds() {
+  const auto launches = [this] { launch_all(); };
+  double least = seconds_of(1, launches);
+  for (int i = 1; i < kTrials; ++i) least = std::min(least, seconds_of(1, launches));
+  const double pretended = pretended_seconds().launch * static_cast<double>(launches_.size());
+  return pretended > 0 ? pretended : least;
 }
 
 // The least time of several is the one without disturbance.
@@ -46,6 +55,29 @@ std::optional<bool> Executor::is_faster(const std::function<void()>& launches,
     if (others < kGain * usual) return true;
   }
   return false;
+}
+
+// Others on the device slow chains down more than launches, so each attempt must show it.
+bool Executor::is_slower_with(int chain) {
+  double with = 1e9, without = 1e9;
+  int runs = 1;
+  const auto time = [&](bool chained) {
+    if (!chained) as_launches_.insert(chain);
+    const double seconds = seconds_of(runs, [this] { launch_chained(); });
+    as_launches_.erase(chain);
+    return seconds;
+  };
+  runs = std::clamp(static_cast<int>(kSlice / std::max(time(true), 1e-6)), 1, 50);
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    if (attempt > 0) std::this_thread::sleep_for(kPause);
+    for (int round = 0; round < kRounds; ++round) {
+      with = std::min(with, time(true));
+      without = std::min(without, time(false));
+      if (!chains_->finished()) return false;
+    }
+    if (without >= kLess * with) return false;
+  }
+  return true;
 }
 
 void Executor::store_verdict(const std::string& key, const std::string& label,

@@ -17,6 +17,7 @@ class HostBlock {
  public:
   void* data() const { return data_; }
   std::size_t bytes() const { return bytes_; }
+  bool is_pinned() const { return static_cast<bool>(object_); }
 
  private:
   friend class HostPool;

@@ -169,8 +169,8 @@ void Transfers::attach(const std::vector<const void*>& inputs, const std::vector
     if (ways_[i].lent) continue;
     if (ways_[i].planned->road == Road::kHostPointer) {
       attach(ways_[i], pointer);
-    } else if (ways_[i].road == Road::kCopy && ways_[i].planned->pinned) {
-      pin(ways_[i], pointer);
+    } else if (ways_[i].road == Road::kCopy && !converts(*ways_[i].planned)) {
+      attach_copied(ways_[i], pointer);
     }
   }
 }
@@ -191,15 +191,20 @@ void Transfers::attach(Way& way, const void* pointer) {
   way.pointer = pointer;
 }
 
+void Transfers::attach_copied(Way& way, const void* pointer) {
+  if (way.pointer != pointer) {
+    release(way);
+    way.pointer = pointer;
+    set_allocation(way, Allocation::find(context_, pointer, size(way.planned->bytes)));
+  } else if (way.planned->pinned && way.allocation == nullptr) {
+    pin(way, pointer);
+  }
+}
+
 // NVIDIA's driver locks the pages of memory with an object, whose own use they are not for: copies
 // between other objects and these pages are then made by the device itself. That takes up to a
 // millisecond, so only memory that an inference has used before is locked.
 void Transfers::pin(Way& way, const void* pointer) {
-  if (way.pointer != pointer) {
-    release(way);
-    way.pointer = pointer;
-    return;
-  }
   if (way.pinned || !way.failure.empty()) return;
   try {
     set_pinned(way, context_.wrap_memory(const_cast<void*>(pointer), size(way.planned->bytes),
@@ -215,16 +220,25 @@ void Transfers::set_pinned(Way& way, cl::MemHandle object) noexcept {
   way.pinned = std::move(object);
 }
 
+void Transfers::set_allocation(Way& way, std::shared_ptr<const Allocation> allocation) noexcept {
+  const std::lock_guard<std::mutex> lock(roads_mutex_);
+  way.allocation.swap(allocation);
+}
+
 // Takes the road kHostPointer and returns true; if that is impossible, takes the next best road and
 // returns false.
 bool Transfers::wrap(Way& way, const void* pointer) {
   const DeviceInfo& device = context_.device().info;
   std::string problem = way.failure;
-  if (problem.empty()) problem = plan::host_pointer_problem(device, pointer, way.planned->bytes);
+  // What is ours has further bytes behind the tensor, which nobody else uses.
+  std::int64_t bytes = plan::whole_lines(way.planned->bytes);
+  set_allocation(way, Allocation::find(context_, pointer, size(bytes)));
+  if (way.allocation == nullptr) bytes = way.planned->bytes;
+  if (problem.empty()) problem = plan::host_pointer_problem(device, pointer, bytes);
   if (problem.empty()) {
     try {
       // The device writes only to outputs, whose memory is not constant.
-      way.wrapped = context_.wrap_memory(const_cast<void*>(pointer), size(way.planned->bytes),
+      way.wrapped = context_.wrap_memory(const_cast<void*>(pointer), size(bytes),
                                          plan_.buffers[size(way.planned->buffer)].name);
       drop(way.fallback);
       take(way, Road::kHostPointer, "");
@@ -247,6 +261,7 @@ void Transfers::release(Way& way) noexcept {
   }
   drop(way.wrapped);
   set_pinned(way, {});
+  set_allocation(way, nullptr);  // the last use of the memory
   way.pointer = nullptr;
 }
 
@@ -304,9 +319,11 @@ std::vector<RoadTaken> Transfers::roads() const {
   const std::lock_guard<std::mutex> lock(roads_mutex_);
   std::vector<RoadTaken> roads;
   for (const Way& way : ways_) {
-    roads.push_back({plan_.buffers[size(way.planned->buffer)].name, way.is_input,
-                     way.planned->bytes, way.road, way.lent ? "" : way.reason,
-                     static_cast<bool>(way.lent), static_cast<bool>(way.pinned)});
+    roads.push_back(
+        {plan_.buffers[size(way.planned->buffer)].name, way.is_input, way.planned->bytes, way.road,
+         way.lent ? "" : way.reason, static_cast<bool>(way.lent),
+         way.road == Road::kCopy &&
+             (way.pinned || (way.allocation != nullptr && way.allocation->is_pinned()))});
   }
   return roads;
 }

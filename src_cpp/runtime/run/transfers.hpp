@@ -9,6 +9,7 @@
 
 #include "cl/context.hpp"
 #include "plan/plan.hpp"
+#include "runtime/run/allocation.hpp"
 #include "runtime/run/recorder.hpp"
 
 namespace clgpu::runtime {
@@ -105,7 +106,9 @@ class Transfers {
     bool is_mapped = false;         // `wrapped` is
     cl::MemHandle wrapped{};        // the runtime's memory
     cl::MemHandle pinned{};         // the same, only to lock it; changes under roads_mutex_
-    cl::Memory fallback{};          // of a buffer that the plan gives no memory
+    // What `pointer` lies in, if the application has it of us; changes under roads_mutex_.
+    std::shared_ptr<const Allocation> allocation{};
+    cl::Memory fallback{};  // of a buffer that the plan gives no memory
     // Both empty but between stand_in() and attach(); `stand_in` goes first.
     std::unique_ptr<void, AlignedDelete> block{};
     cl::MemHandle stand_in{};
@@ -122,8 +125,10 @@ class Transfers {
   void copy(const Way& way, cl::cl_mem from, cl::cl_mem to);
   void attach(Way& way, const void* pointer);
   bool wrap(Way& way, const void* pointer);
+  void attach_copied(Way& way, const void* pointer);
   void pin(Way& way, const void* pointer);
   void set_pinned(Way& way, cl::MemHandle object) noexcept;
+  void set_allocation(Way& way, std::shared_ptr<const Allocation> allocation) noexcept;
   void make_stand_in(Way& way, const plan::Buffer& buffer);
   void release(Way& way) noexcept;
   template <class Object>
