@@ -145,8 +145,8 @@ class PrecisionChange:
     kind: str
     """``"results"`` or ``"weights"``, stored as half; ``"int8"``: weights stored as int8;
     ``"bfloat"``: results or weights stored as bfloat16; ``"factors"`` of products with TF32;
-    ``"pairs"``: factors that are sums of two bfloat16 numbers; ``"integers"``: nodes that compute with
-    int8; ``"sums"`` of products in half; or ``"several"`` of these, of neighbouring nodes."""
+    ``"pairs"``: factors that are sums of two bfloat16 numbers; ``"integers"``: nodes that compute
+    with int8; ``"sums"`` of products in half; or ``"several"`` of these, of neighbouring nodes."""
 
     tensors: tuple[int, ...]
     nodes: tuple[int, ...]
@@ -272,8 +272,8 @@ class PrecisionPlan(Shown):
     error; files of earlier versions have none."""
 
     bf16_pairs: tuple[int, ...] = ()
-    """Nodes whose factors are sums of two bfloat16 numbers each, as the model counts them: tensor cores
-    multiply them almost as exactly as floats; files of earlier versions have none."""
+    """Nodes whose factors are sums of two bfloat16 numbers each, as the model counts them: tensor
+    cores multiply them almost as exactly as floats; files of earlier versions have none."""
 
     interrupted: bool = False
     """Whether Ctrl-C ended the search or the last measurements."""
