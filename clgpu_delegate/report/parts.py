@@ -99,8 +99,8 @@ class Node:
     precision: str = ""
     """Of the numbers that the kernel computes with: ``"fp32"``, ``"fp16"`` (halves, which a
     kernel may make of floats: a half of each, or a sum of two), ``"tf32"`` (floats, and factors of
-    products are rounded), ``"bf16_pairs"`` (floats, and factors are sums of two bfloat16 numbers), or
-    a type of integers; empty where no kernel runs. Sums are float, or exact integers, unless
+    products are rounded), ``"bf16_pairs"`` (floats, and factors are sums of two bfloat16 numbers),
+    or a type of integers; empty where no kernel runs. Sums are float, or exact integers, unless
     `adds_halves`: see `sums`."""
 
     rounds_factors: bool = False
