@@ -18,11 +18,15 @@ from tests.limits.build import LayerError, environment
 from tests.model_maker import ModelMaker
 from tests.python import models
 from tests.python.subprocesses import ROOT, assert_succeeds, run_python
-from tests.runtimes import make_interpreter
+from tests.runtimes import available_runtimes, make_interpreter
 
 # Of the runtimes, only this one exports the function.
 RUNTIME = "tflite_runtime"
 SET = "_ZN6tflite4impl11Interpreter28SetCustomAllocationForTensorEiRK22TfLiteCustomAllocationl"
+
+pytestmark = pytest.mark.skipif(
+    RUNTIME not in available_runtimes(), reason=f"{RUNTIME} is not installed"
+)
 
 
 class Custom(ctypes.Structure):
