@@ -202,10 +202,14 @@ def test_device_with_little_memory_measures_few_at_a_time(model, samples, monkey
         assert (alone.name, alone.error, alone.bytes) == (point.name, point.error, point.bytes)
 
 
-def test_plan_for_time_is_not_slower_than_floats(model, samples):
+def test_plan_for_time_is_slower_than_floats_only_where_it_saves_more(model, samples):
     plan = tune(model, samples, prefer="time")
     points = {point.name: point for point in plan.points}
-    assert points["mixed"].seconds <= points["fp32"].seconds * 1.03
+    mixed, floats = points["mixed"], points["fp32"]
+    # Both were measured in the same turns, by which the search has chosen.
+    assert mixed.seconds <= 1.1 * floats.seconds
+    if mixed.seconds > 1.02 * floats.seconds:
+        assert mixed.seconds * mixed.bytes <= 1.02 * floats.seconds * floats.bytes
     assert plan.error <= plan.max_error
     others = [change for change in plan.changes if change.kind != "integers"]
     assert all(change.seconds > 0 for change in others if change.measured)
