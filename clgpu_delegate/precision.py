@@ -518,7 +518,11 @@ def _checked(kind: type, entry: Mapping[str, Any], where: str) -> dict[str, Any]
     types = {field.name: str(field.type) for field in dataclasses.fields(kind)}
     later = _LATER_OF_POINTS if kind is PrecisionPoint else _LATER
     usual = {f.name: f.default for f in dataclasses.fields(kind) if f.name in later}
-    entry = {**usual, **{_RENAMED.get(name, name): value for name, value in entry.items()}}
+    renamed = {_RENAMED.get(name, name): value for name, value in entry.items()}
+    if len(renamed) < len(entry):
+        twice = next(name for name in _RENAMED if name in entry and _RENAMED[name] in entry)
+        raise ValueError(f"{where}{twice} is an earlier name of {_RENAMED[twice]}; allowed: one")
+    entry = {**usual, **renamed}
     if odd := sorted(map(str, types.keys() ^ entry.keys())):
         raise ValueError(f"{where}{odd[0]} is missing or is no field of a plan")
     return {

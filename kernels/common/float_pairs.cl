@@ -11,7 +11,8 @@
 // PAIRS_ADD(c, a, b0, b1)    c += a * b of 16 pairs' first or second numbers, c as in common/mma.cl
 //
 // Numerics  pairs leave 2^-17 of a float, and the product of two second numbers is left out, so a product is right
-//           to some 2^-15, 2^-18 on average; the range is that of floats. The second number of an infinity is finite
+//           to some 2^-15, 2^-18 on average; the range is that of bfloat16 numbers, up to
+//           3.39e38. An infinity gives NaN
 #include "common/mma.cl"
 
 uint to_bfloats(uint low, uint high) {
@@ -21,9 +22,8 @@ uint to_bfloats(uint low, uint high) {
 }
 
 uint rests_of(uint low, uint high, uint both) {
-  // fmax replaces the NaN that two equal infinities leave.
-  const float rest_low = fmax(as_float(low) - as_float(both << 16), -FLT_MAX);
-  const float rest_high = fmax(as_float(high) - as_float(both & 0xFFFF0000u), -FLT_MAX);
+  const float rest_low = as_float(low) - as_float(both << 16);
+  const float rest_high = as_float(high) - as_float(both & 0xFFFF0000u);
   return to_bfloats(as_uint(rest_low), as_uint(rest_high));
 }
 

@@ -312,10 +312,10 @@ reason.)"},
        "whether consecutive kernel launches run as the stages of one kernel",
        R"(That saves the time of the launches, which is most of the time of small networks. ``"auto"``: on
 NVIDIA's GPUs, where it was measured to be faster while loading, chain by chain. ``"on"``: without
-measuring, on every device whose work-groups can wait for each other. The kernel of a chain takes at most 0.1 s, since
-displays and phones stop long ones: where loading measures more, the chain is divided. Inferences that are profiled or in flight are
-launched kernel by kernel. ``"off"`` also launches one by one what is a bundle otherwise, on CPUs, too:
-small launches side by side in one. See `Delegate.stats`.)"},
+measuring, on every device whose work-groups can wait for each other. A chain whose kernel was measured
+to take more than 0.1 s is divided, since displays and phones stop long kernels. Inferences that are
+profiled or in flight are launched kernel by kernel. ``"off"`` also launches one by one what is a bundle
+otherwise, on CPUs, too: small launches side by side in one. See `Delegate.stats`.)"},
       {"command_list", "auto",
        one_of<CommandList>(
            {{"auto", CommandList::kAuto}, {"off", CommandList::kOff}, {"on", CommandList::kOn}},

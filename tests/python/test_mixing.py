@@ -862,6 +862,8 @@ def test_products_of_pairs_are_what_a_search_begins_with_where_they_are_faster(
     data = plan.to_dict()
     data["tf32_pairs"] = data.pop("bf16_pairs")  # as earlier versions wrote it
     assert PrecisionPlan.from_dict(data) == plan
+    with pytest.raises(ValueError, match="tf32_pairs is an earlier name of bf16_pairs"):
+        PrecisionPlan.from_dict({**data, "bf16_pairs": data["tf32_pairs"]})
     del data["tf32_pairs"]
     assert PrecisionPlan.from_dict(data).bf16_pairs == ()
 

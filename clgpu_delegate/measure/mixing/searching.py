@@ -123,9 +123,8 @@ class _Search:
         self._int8_means = means.NONE  # the same of weights as int8
         self._borders: frozenset[int] = frozenset()  # that the option half_io makes half
         self._border_error = 0.0  # of nothing else
-        self._pairs: list[
-            Change
-        ] = []  # factors as sums of two bfloat16 numbers, a part of the base
+        # Factors as sums of two bfloat16 numbers, a part of the base.
+        self._pairs: list[Change] = []
         self._pairs_error = 0.0
         self._whole_of_halves: list[Change] = []  # all of fp16, if that holds the bound
         self._spread = _LEAST_SPREAD  # of the errors of samples, relative to their mean

@@ -58,8 +58,7 @@ enum class Mma : int {
   kInt8 = 2,
   kHalfOfFour = 3,
   kInt8OfFour = 4,
-  kPairs =
-      5,  ///< floats as sums of two bfloat16 numbers, which devices with TF32 numbers multiply, too
+  kPairs = 5,  ///< floats as sums of two bfloat16 numbers, on devices with kTf32
 };
 
 /// Those for a tensor stored as `storage`: int8 for integers of 8 bits, half or TF32 for floats.

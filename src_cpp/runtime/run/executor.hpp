@@ -236,12 +236,13 @@ class Executor {
   struct Slower {
     std::set<int> launches;
     int chains = 0;
-    bool is_final = false;  ///< measured twice, or there are none
+    bool is_final = false;  ///< measured twice, or there is none
   };
   std::string slower_key() const;
   std::optional<Slower> known_slower() const;
-  void keep_slower(const Slower& slower);
-  Slower find_slower();
+  void keep_slower(const Slower& slower, bool again, const std::string& reason);
+  /// `among`: what was slower before; null: all chains.
+  Slower find_slower(const std::optional<Slower>& among);
   /// Whether an inference takes less time if this chain's launches run one by one. False if a chain
   /// gave up.
   bool is_slower_with(int chain);
