@@ -239,16 +239,20 @@ for shape in ((3, 50), (64, 1024)):
 """
 
 
+def run_emulated(profile: str, script: str, **variables: str) -> None:
+    """Run a script on an emulated device; with these variables of the environment, too."""
+    pytest.importorskip(RUNTIME)
+    try:
+        emulated = environment(profile, ROOT / "build" / "limits")
+    except LayerError as error:
+        pytest.skip(str(error))
+    assert_succeeds(run_python(script, **{**emulated, "CLGPU_CACHE": "off", **variables}))
+
+
 @pytest.mark.parametrize("profile", ["mali_g78", "adreno_660"])
 def test_a_device_with_its_own_memory_copies_from_pinned_memory(profile):
     """Emulated. Only what the driver pins has the flag: locking it once more makes no object."""
-    pytest.importorskip(RUNTIME)
-    try:
-        variables = environment(profile, ROOT / "build" / "limits")
-    except LayerError as error:
-        pytest.skip(str(error))
-    variables |= {"LIMITS_UNIFIED_MEMORY": "0", "CLGPU_CACHE": "off"}
-    assert_succeeds(run_python(DISCRETE, **variables))
+    run_emulated(profile, DISCRETE, LIMITS_UNIFIED_MEMORY="0")
 
 
 SHARED = """
@@ -265,9 +269,4 @@ assert one.told() == [("host_pointer", False)] * 2, one.delegate.stats()["tensor
 @pytest.mark.parametrize("profile", ["mali_g78", "adreno_660"])
 def test_phones_work_on_it_in_place(profile):
     """Memory of an interpreter's arena is not aligned to pages, and is copied there."""
-    pytest.importorskip(RUNTIME)
-    try:
-        variables = environment(profile, ROOT / "build" / "limits")
-    except LayerError as error:
-        pytest.skip(str(error))
-    assert_succeeds(run_python(SHARED, **variables, CLGPU_CACHE="off"))
+    run_emulated(profile, SHARED)
