@@ -11,7 +11,7 @@ import typer
 
 import clgpu_delegate
 from bench import networks
-from bench.measure import medians
+from bench.measure import device_median_s, medians
 from bench.report import Column, Report, TextTable, name_column
 from bench.session import Session
 from bench.setting import Names, Precision, Setting, check_known, split
@@ -20,7 +20,7 @@ from tests.tolerance import relative_l2
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """One network and batch; times are milliseconds of an inference.
+    """One network and batch; times are milliseconds of an inference, host array to host array.
 
     Attributes
     ----------
@@ -36,6 +36,10 @@ class Row:
         Of this file with the stock CPU kernels; 0 if they were not asked for.
     times
         `all_ms` by `sparse_ms`.
+    all_device_ms, device_ms
+        `all_ms` and `sparse_ms` without copies: the device's own time, many in flight.
+    device_times
+        `all_device_ms` by `device_ms`.
     error
         Of the results with ``"sparse"``: relative L2, against those with ``"dense"``.
     """
@@ -51,6 +55,9 @@ class Row:
     dense_ms: float
     sparse_ms: float
     times: float
+    all_device_ms: float
+    device_ms: float
+    device_times: float
     error: float
 
 
@@ -88,10 +95,16 @@ def measure(
         if stock:
             sessions[form, "stock"] = setting.session(model).feed(inputs)
     seconds = medians(sessions, **setting.timing())
+
+    def device_ms(form: str, experts: str) -> float:
+        return device_median_s(sessions[form, experts].delegate, **setting.timing(1 / 4)) * 1e3
+
+    all_device_ms = device_ms("dense", "dense")
     rows = []
     for form in dict.fromkeys(form for form, _ in sessions):
         ms = {experts: seconds[form, experts] * 1e3 for experts in ("dense", "sparse")}
         all_ms = seconds["dense", "dense"] * 1e3
+        sparse_device_ms = device_ms(form, "sparse")
         outputs = [sessions[form, experts].output() for experts in ("sparse", "dense")]
         rows.append(
             Row(
@@ -106,6 +119,9 @@ def measure(
                 dense_ms=ms["dense"],
                 sparse_ms=ms["sparse"],
                 times=all_ms / ms["sparse"],
+                all_device_ms=all_device_ms,
+                device_ms=sparse_device_ms,
+                device_times=all_device_ms / sparse_device_ms,
                 error=relative_l2(*outputs),
             )
         )
@@ -123,6 +139,9 @@ COLUMNS = (
     Column("file, dense", "dense_ms", ".2f"),
     Column("sparse ms", "sparse_ms", ".2f"),
     Column("x", "times", ".2f"),
+    Column("device: all", "all_device_ms", ".3f"),
+    Column("sparse", "device_ms", ".3f"),
+    Column("x", "device_times", ".2f"),
     Column("error", "error", ".1e"),
 )
 

@@ -41,6 +41,8 @@ class Row:
         The device's own time per inference: many in flight, nothing copied.
     torch_ms
         PyTorch's, with CUDA graphs; None where it was not measured.
+    compile_ms
+        The same of what ``torch.compile`` makes of the network, with weights as constants.
     load_ms, compiled
         From loading to the first result, and the programs compiled from source for that.
     error
@@ -69,6 +71,7 @@ class Row:
     arena_bytes: int
     peak_bytes: int
     exact: bool | None = None
+    compile_ms: float | None = None
 
     @property
     def over_torch(self) -> float | None:
@@ -116,8 +119,9 @@ def quantized(
 
 
 def measure(
-    name: str, batch: int, setting: Setting, *, precisions: Sequence[str], tuning: str = "auto"
-) -> Iterator[Row]:
+    name: str, batch: int, setting: Setting, *, precisions: Sequence[str], tuning: str = "auto",
+    compiled: bool = False,
+) -> Iterator[Row]:  # fmt: skip
     """Yield a row for each precision of a network."""
     model = networks.build(name, batch)
     inputs = networks.sample_inputs(model, seed=1)
@@ -161,6 +165,7 @@ def measure(
             host_ms=host[precision] * 1e3,
             device_ms=on_device * 1e3,
             torch_ms=_peer_ms(name, batch, precision, setting),
+            compile_ms=_peer_ms(name, batch, precision, setting, compiled=True) if compiled else None,
             load_ms=load_ms[precision],
             compiled=delegate.stats()["load"]["programs_built"],
             error=errors[precision],
@@ -170,13 +175,17 @@ def measure(
         )
 
 
-def _peer_ms(name: str, batch: int, precision: str, setting: Setting) -> float | None:
+def _peer_ms(
+    name: str, batch: int, precision: str, setting: Setting, *, compiled: bool = False
+) -> float | None:
     if setting.peer is None or name not in peers_torch.NETWORKS or precision == INT8:
         return None
     try:
         timing = setting.timing(1 / 4)
-        return peers_torch.network_ms(setting.peer, name, batch, precision, **timing)
-    except RuntimeError as error:  # such as out of memory
+        return peers_torch.network_ms(
+            setting.peer, name, batch, precision, compiled=compiled, **timing
+        )
+    except RuntimeError as error:  # such as out of memory, or no compiler of C
         print(f"PyTorch: {name}, batch {batch}, {precision}: {error}")
         return None
 
@@ -194,6 +203,7 @@ COLUMNS = (
     Column("device ms", "device_ms", ".3f"),
     Column("PyTorch ms", "torch_ms", ".3f", is_optional=True),
     Column("x PyTorch", "over_torch", ".2f", is_optional=True),
+    Column("torch.compile ms", "compile_ms", ".3f", is_optional=True),
     Column("load ms", "load_ms", ".0f"),
     Column("compiled", "compiled"),
     Column("error", lambda row: f"{row.error:.1e}{_EXACT[row.exact]}"),
@@ -210,6 +220,9 @@ def run(
         str, typer.Option(help="Precisions of the delegate; int8 quantises the network.")
     ] = "fp32,tf32,fp16",
     tuning: Tuning = "auto",
+    compiled: Annotated[
+        bool, typer.Option("--compile", help="With PyTorch, measure its compiler, too.")
+    ] = False,
 ) -> list[Row]:
     """Measure networks on the delegate, the stock CPU and, where there is a GPU, PyTorch.
 
@@ -227,7 +240,12 @@ def run(
     for name in names or sorted(networks.NETWORKS):
         for size in sizes:
             with report.console.status(f"{name}, batch {size}"):
-                rows = list(measure(name, size, setting, precisions=precisions, tuning=tuning))
+                rows = list(
+                    measure(
+                        name, size, setting, precisions=precisions, tuning=tuning,
+                        compiled=compiled,
+                    )
+                )  # fmt: skip
             times = ", ".join(f"{row.precision} {row.device_ms:.3f} ms" for row in rows)
             report.add(rows, f"{name}, batch {size}: {times}", network=name)
     return report.finish(TextTable.of(title, report.rows, COLUMNS), device=title)

@@ -236,6 +236,32 @@ class TorchNet:
         self._used = 0
         describe(self, batch)
 
+    def compiled(self, run: Callable[[], object]) -> Callable[[], object]:
+        """What ``torch.compile`` makes of a `run` of this net, with its weights as constants."""
+        run()
+        torch, net, drawn = self._torch, self, self._weights
+        names = [f"weights_{i}" for i in range(len(drawn))]
+
+        class Frozen(torch.nn.Module):  # type: ignore[misc, name-defined]
+            """Its parameters are the weights: only a module's parameters become constants."""
+
+            def forward(self) -> Any:
+                net._weights = [getattr(self, name) for name in names]
+                run()
+                return net.result
+
+        module = Frozen().eval()
+        for name, weights in zip(names, drawn):
+            module.register_parameter(name, torch.nn.Parameter(weights, requires_grad=False))
+        freezing = importlib.import_module("torch._inductor.config")
+        before, freezing.freezing = freezing.freezing, True
+        try:
+            made: Callable[[], object] = torch.compile(module, fullgraph=True)
+            made()
+        finally:
+            freezing.freezing = before
+        return made
+
     def input(self, name: str, shape: tuple[int, ...]) -> Any:
         if name not in self._inputs:
             n, h, w, c = shape
@@ -321,13 +347,19 @@ class TorchNet:
 
 
 def network_ms(
-    torch: Any, name: str, batch: int, precision: str, *, rounds: int, budget_s: float
-) -> float:
-    """Milliseconds of a network of `NETWORKS` with replays of its CUDA graph, many in flight."""
+    torch: Any, name: str, batch: int, precision: str, *, rounds: int, budget_s: float,
+    compiled: bool = False,
+) -> float:  # fmt: skip
+    """Milliseconds of a network of `NETWORKS` with replays of its CUDA graph, many in flight.
+
+    With `compiled`, the graph is of what ``torch.compile`` makes of the network, whose weights are
+    constants for it; compiling takes some seconds to a minute.
+    """
     describe = networks.NETWORKS[name].describe
     with precision_of(torch, precision):
         net = TorchNet(torch, precision)
-        replay = captured(torch, functools.partial(net.run, describe, batch))
+        run = functools.partial(net.run, describe, batch)
+        replay = captured(torch, net.compiled(run) if compiled else run)
         seconds = median_s(torch, replay, rounds=rounds, budget_s=budget_s)
     del replay, net
     free(torch)

@@ -115,6 +115,7 @@ def published(area: float = 1.0) -> list[Way]:
         Way("unconstrained"),
         Way("implicit GEMM", "fp16", "conv2d=implicit_gemm", scaled(1.5e9), scaled(1e9)),
         Way("Winograd", "fp16", "conv2d=winograd|auto", scaled(2.5e9), scaled(1e9)),
+        Way("1/2 of the peak", "fp16", share=1 / 2),
         Way("1/4 of the peak", "fp16", share=1 / 4),
         Way("smallest budget", "fp16", budget=0),
     ]
