@@ -45,7 +45,15 @@
 // Rows that are neighbours exchange halves of 32 channels, so that they lie in different banks.
 #define QUAD_AT(row, quad) ((quad) ^ (QUADS >= 8 ? (row) % 2 * 4 : 0))
 #define ROUNDS ((TM * QUADS + ITEMS - 1) / ITEMS)  // quads that an item stores
-#define FETCHES (RESIDUAL && !QUANTIZED && WIDE)   // the residual is read before the products
+// The residual is read before the products.
+#define FETCHES (RESIDUAL && WIDE && (BY_FLOATS || !QUANTIZED))
+#if QUANTIZED
+#define FETCHED_T uint
+#define FETCHED(r) convert_int4(as_char4(r))
+#else
+#define FETCHED_T float4
+#define FETCHED(r) (r)
+#endif
 
 #if MMA_TYPE == 1
 #define ROUND(v) ((uint4)(to_tf32(v.s0), to_tf32(v.s1), to_tf32(v.s2), to_tf32(v.s3)))
@@ -167,20 +175,27 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void tensor_gemm_reg
   const int channel = panel * TN + item % QUADS * 4;  // in the group
   const int left_over = group_out - channel, o = group * dst_group + channel;
 #if FETCHES
-  float4 added[ROUNDS];
+  FETCHED_T added[ROUNDS];
 #pragma unroll
   for (int i = 0; i < ROUNDS; ++i) {
     const int row = (i * ITEMS + item) / QUADS, pixel = tile_m * TM + row;
-    added[i] = (float4)(0.0f);
-    if (row < TM && pixel < pixels && left_over > 0)
+    added[i] = (FETCHED_T)(0);
+    if (row < TM && pixel < pixels && left_over > 0) {
+#if QUANTIZED
+      added[i] = *(__global const FETCHED_T *)(residual + RESULT_AT(pixel, o, out_c));
+#else
       added[i] = LOAD4_ALIGNED(RESIDUAL_T, residual, RESULT_AT(pixel, o, out_c));
+#endif
+    }
   }
 #endif
-#if WIDE
+#if BY_FLOATS
+  const CHANNEL4_T own = CHANNEL4_ALIGNED_AT(left_over > 0 ? o : 0);
+#elif WIDE
   const CHANNEL4_T own = CHANNEL4_AT(left_over > 0 ? o : 0);
+#endif
 #if BY_FLOATS
   const REAL_CHANNEL4_T real = REAL_CHANNEL4(own);
-#endif
 #endif
 
   MMA_SUM4_T sum[MB][2 * PAIRS];
@@ -242,10 +257,10 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void tensor_gemm_reg
       for (int k = 0; k < WARPS_K; ++k)
         v += sums[(k * TM + row) * QUADS + QUAD_AT(row, item % QUADS)];
       const int at = RESULT_AT(pixel, o, out_c);
-#if FETCHES
-      STORE4_ALIGNED(DST_T, dst, at, FINISH_SUM4_WITH(v, own, at, added[i]));
-#elif BY_FLOATS
-      STORE4_ALIGNED(DST_T, dst, at, FINISH_BY_FLOATS4(v, own, real, at));
+#if BY_FLOATS
+      STORE4_ALIGNED(DST_T, dst, at, FINISH_BY_FLOATS4(v, own, real, FETCHED(added[i])));
+#elif FETCHES
+      STORE4_ALIGNED(DST_T, dst, at, FINISH_SUM4_WITH(v, own, at, FETCHED(added[i])));
 #elif WIDE
       STORE4_ALIGNED(DST_T, dst, at, FINISH_SUM4_ALIGNED(v, own, at));
 #else

@@ -92,10 +92,20 @@
 #define ROWS (TM * COLUMNS / ITEMS)   // pixels whose rows an item copies
 #define APART (ITEMS / COLUMNS)       // their distance, a multiple of 8
 
-#if RESIDUAL
+// The first read of the residual is then from the second level of cache.
+#if RESIDUAL && WIDE
 // Of 128 bytes, in a pixel's part of a tile.
 #define RESIDUAL_LINES ((TN * (int)sizeof(RESIDUAL_T) + 127) / 128)
-#define TO_L2(p) __asm volatile("prefetch.global.L2 [%0];" ::"l"(p))
+#define PREFETCH_RESIDUAL()                                                                    \
+  for (int i = item; i < TM * RESIDUAL_LINES; i += ITEMS) {                                    \
+    const int pixel = tile_m * TM + i / RESIDUAL_LINES;                                        \
+    const int channel = panel * TN + i % RESIDUAL_LINES * (128 / (int)sizeof(RESIDUAL_T));     \
+    if (pixel < pixels && channel < group_out)                                                 \
+      __asm volatile("prefetch.global.L2 [%0];" ::"l"(                                         \
+          residual + RESULT_AT(pixel, group * dst_group + channel, out_c)));                   \
+  }
+#else
+#define PREFETCH_RESIDUAL()
 #endif
 
 #define FROM_CORNER \
@@ -215,6 +225,41 @@ float4 wide_half(__global const half *p) {
 #endif
 #include "common/mma_wide.cl"
 
+// A lane ends its sums in steps of 2 * BLOCKS neighbours, MB * 2 pixels for each BLOCKS blocks of channels.
+#define LANE_STEPS (NB / BLOCKS * MB * 2)
+#define SUM4_OF(t, j)                                                                  \
+  (((t) % 2 == 0) ? SUM4_HALF_OF(sum[(t) % (MB * 2) / 2], SUM_BLOCK(t, j), s0, s1) \
+                  : SUM4_HALF_OF(sum[(t) % (MB * 2) / 2], SUM_BLOCK(t, j), s2, s3))
+#define SUM_BLOCK(t, j) ((t) / (MB * 2) * BLOCKS + 2 * (j))
+#define SUM4_HALF_OF(sums, n, a, b) \
+  ((MMA_SUM4_T)((sums)[n].a, (sums)[n].b, (sums)[(n) + 1].a, (sums)[(n) + 1].b))
+
+// The sums of bit s, if that is k. No loop does this, so that no compiler keeps all sums in memory for it.
+#define PICK_SUM(k)                                                                     \
+  if ((k) < LANE_STEPS * (BLOCKS / 2) && s == (k))                                       \
+    last = SUM4_OF((k) / (BLOCKS / 2) % LANE_STEPS, (k) % (BLOCKS / 2));
+#if BY_FLOATS && LANE_STEPS * (BLOCKS / 2) > 32
+#error "TM * TN and the warps leave a lane more than 32 fours of sums"
+#endif
+#define PICK_SUMS(k) PICK_SUM(k) PICK_SUM((k) + 1) PICK_SUM((k) + 2) PICK_SUM((k) + 3)
+
+// The residual of the next steps is read before it is needed, because what is stored between may not be overtaken.
+#define FETCHES (RESIDUAL && WIDE && (BY_FLOATS || !QUANTIZED))
+#if FETCHES
+#define FETCHED_MOST (32 / (BLOCKS * (int)sizeof(RESIDUAL_T) / 2))  // 32 registers
+#define FETCHED_AT_ONCE (LANE_STEPS < FETCHED_MOST ? LANE_STEPS : FETCHED_MOST)
+#define FETCHED_QUAD(t, j) CLGPU_CAT(wide_quad_, RESIDUAL_T)(fetched[(t) % FETCHED_AT_ONCE], j)
+#define FETCH(t)                                                                                 \
+  do {                                                                                           \
+    const int to_pixel = first_pixel + (t) % (MB * 2) * 8, to_n = (t) / (MB * 2) * (BLOCKS * 8); \
+    if (ends && to_pixel < pixels && first_channel + to_n < group_out)                           \
+      fetched[(t) % FETCHED_AT_ONCE] = CLGPU_CAT(load_wide_, RESIDUAL_T)(                        \
+          residual + RESULT_AT(to_pixel, first_o + to_n, out_c));                                \
+  } while (0)
+#else
+#define FETCHED_QUAD(t, j) 0
+#endif
+
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void tensor_gemm(
     __global const SRC_T *src, __global const SRC_T *packed,
 #if FILL
@@ -311,15 +356,7 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void tensor_gemm(
     if (s < count) COPY_LEFT();
     COPIES_COMMIT();
   }
-#if RESIDUAL && WIDE
-  // A lane adds few elements of the residual at a time, so it would wait for the device's memory for each of them.
-  for (int i = item; i < TM * RESIDUAL_LINES; i += ITEMS) {
-    const int pixel = tile_m * TM + i / RESIDUAL_LINES;
-    const int channel = panel * TN + i % RESIDUAL_LINES * (128 / (int)sizeof(RESIDUAL_T));
-    if (pixel < pixels && channel < group_out)
-      TO_L2(residual + RESULT_AT(pixel, group * dst_group + channel, out_c));
-  }
-#endif
+  PREFETCH_RESIDUAL();
   // Operands of this warp and its three neighbours.
   const ulong left_rows = WGMMA_OPERAND(base + warp_m / 4 * (64 * STEP_BYTES));
   const ulong right_rows = WGMMA_OPERAND(base + (TM + warp_n * WGMMA_N) * STEP_BYTES);
@@ -351,6 +388,7 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void tensor_gemm(
     if (s < count) COPY_LEFT();
     COPIES_COMMIT();
   }
+  PREFETCH_RESIDUAL();
   COPIES_WAIT(STAGES - 2);
   barrier(CLK_LOCAL_MEM_FENCE);
   // Operands of two parts: one is read while the other is multiplied.
@@ -488,23 +526,34 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void tensor_gemm(
 
   // Lane 4 * g + q has rows g and g + 8 of each block and 2 * BLOCKS channels from q * 2 * BLOCKS on.
   const int first_pixel = tile_m * TM + warp_m * (TM / WARPS_M) + lane / 4;
+  const int first_channel =
+      panel * TN + warp_n * (TN / WARPS_N) + lane % 4 * (2 * BLOCKS);  // in the group
+  const int first_o = group * dst_group + first_channel;
+#if FETCHES
+  WIDE_T(RESIDUAL_T) fetched[FETCHED_AT_ONCE];
+#pragma unroll
+  for (int t = 0; t < FETCHED_AT_ONCE; ++t) FETCH(t);
+#endif
+#if BY_FLOATS
+  // Sums that are left to integers, a bit for four, and the last of them.
+  uint near = 0;
+  MMA_SUM4_T last = (MMA_SUM4_T)(0);
+#endif
 #pragma unroll
   for (int n = 0; n < NB; n += BLOCKS) {
-    const int channel =
-        panel * TN + warp_n * (TN / WARPS_N) + n * 8 + lane % 4 * (2 * BLOCKS);  // in the group
-    const int left_over = ends ? group_out - channel : 0;
-    const int o = group * dst_group + channel;
+    const int left_over = ends ? group_out - (first_channel + n * 8) : 0;
+    const int o = first_o + n * 8;
     CHANNEL4_T b[BLOCKS / 2];
 #if BY_FLOATS
     REAL_CHANNEL4_T real[BLOCKS / 2];
 #endif
 #pragma unroll
     for (int j = 0; j < BLOCKS / 2; ++j) {
-#if QUANTIZED
-      b[j] = CHANNEL4_AT(left_over > 4 * j ? o + 4 * j : 0);
 #if BY_FLOATS
+      b[j] = CHANNEL4_ALIGNED_AT(left_over > 4 * j ? o + 4 * j : 0);
       real[j] = REAL_CHANNEL4(b[j]);
-#endif
+#elif QUANTIZED
+      b[j] = CHANNEL4_AT(left_over > 4 * j ? o + 4 * j : 0);
 #elif WIDE
       b[j] = WIDE_CHANNEL4_AT(left_over > 0 ? o + 4 * j : 0);
 #else
@@ -517,26 +566,39 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void tensor_gemm(
     }
 #pragma unroll
     for (int i = 0; i < MB * 2; ++i) {
-      const int pixel = first_pixel + i * 8;
+      const int pixel = first_pixel + i * 8, t = n / BLOCKS * (MB * 2) + i;
       if (pixel < pixels && left_over > 0) {
         MMA_SUM4_T v[BLOCKS / 2];
 #pragma unroll
-        for (int j = 0; j < BLOCKS / 2; ++j) {
-          const MMA_SUM4_T x = sum[i / 2][n + 2 * j], y = sum[i / 2][n + 2 * j + 1];
-          v[j] = i % 2 == 0 ? (MMA_SUM4_T)(x.s0, x.s1, y.s0, y.s1)
-                            : (MMA_SUM4_T)(x.s2, x.s3, y.s2, y.s3);
-        }
+        for (int j = 0; j < BLOCKS / 2; ++j) v[j] = SUM4_OF(t, j);
         const int at = RESULT_AT(pixel, o, out_c);
-#if WIDE
+#if BY_FLOATS
+        uint left = 0;
 #pragma unroll
         for (int j = 0; j < BLOCKS / 2; ++j) {
-#if BY_FLOATS
-          v[j] = FINISH_BY_FLOATS4(v[j], b[j], real[j], at + 4 * j);
-#elif QUANTIZED
+          float off;
+          const MMA_SUM4_T exact = v[j];
+          v[j] = BY_FLOATS4(exact, b[j], real[j], FETCHED_QUAD(t, j), &off);
+          if (IS_NEAR(off)) {
+            left |= 1u << j;
+            last = exact;
+          }
+        }
+        if (left == 0) {
+          CLGPU_CAT(store_wide_, DST_T)(dst + at, v);
+        } else {
+          near |= left << (t * (BLOCKS / 2));
+#pragma unroll
+          for (int j = 0; j < BLOCKS / 2; ++j)
+            if ((left >> j & 1) == 0) STORE4_ALIGNED(DST_T, dst, at + 4 * j, v[j]);
+        }
+#elif WIDE
+#pragma unroll
+        for (int j = 0; j < BLOCKS / 2; ++j) {
+#if QUANTIZED
           v[j] = FINISH_SUM4_ALIGNED(v[j], b[j], at + 4 * j);
 #else
-          const int to_j = at + 4 * j;
-          v[j] = FINISH_SUM4_WITH(v[j], b[j], to_j, CLGPU_CAT(wide_, RESIDUAL_T)(residual + to_j));
+          v[j] = FINISH_SUM4_WITH(v[j], b[j], at + 4 * j, FETCHED_QUAD(t, j));
 #endif
         }
         CLGPU_CAT(store_wide_, DST_T)(dst + at, v);
@@ -567,6 +629,25 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void tensor_gemm(
         }
 #endif
       }
+#if FETCHES
+      if (t + FETCHED_AT_ONCE < LANE_STEPS) FETCH(t + FETCHED_AT_ONCE);
+#endif
     }
   }
+#if BY_FLOATS
+  // Few are left, so all share this code.
+  for (bool again = false; near != 0; again = true) {
+    const int s = 31 - (int)clz(near), t = s / (BLOCKS / 2), j = s % (BLOCKS / 2);
+    const int pixel = first_pixel + t % (MB * 2) * 8;
+    const int o = first_o + t / (MB * 2) * (BLOCKS * 8) + 4 * j, at = RESULT_AT(pixel, o, out_c);
+    near ^= 1u << s;
+    if (again) {
+      PICK_SUMS(0) PICK_SUMS(4) PICK_SUMS(8) PICK_SUMS(12)
+      PICK_SUMS(16) PICK_SUMS(20) PICK_SUMS(24) PICK_SUMS(28)
+    }
+    const CHANNEL4_T c = CHANNEL4_ALIGNED_AT(o);
+    STORE4_ALIGNED(DST_T, dst, at,
+                   BY_INTEGERS4(last, c, LOAD4_ALIGNED(RESIDUAL_T, residual, at)));
+  }
+#endif
 }

@@ -49,7 +49,8 @@ __kernel void binary_quantized(__global const char *a, __global const char *resi
                                : (int)clamp(near, -(1L << 30), 1L << 30);
     }
     const int dst_zero = pair_a_zero, dst_low = -128, dst_high = 127;
-    const int4 real = FINISH_BY_FLOATS4(sum, c, REAL_CHANNEL4(c), at);
+    const int4 real = FINISH_BY_FLOATS4(sum, c, REAL_CHANNEL4(c),
+                                        LOAD4_ALIGNED(char, residual, at));
     const int4 whole = FINISH_SUM4_ALIGNED(sum, c, at);
     const int4 agree = (real == whole) & 1;
     STORE4(DST_T, dst, at, agree);
