@@ -20,6 +20,7 @@
 //                          and 4 int8 for products by four warps (common/wgmma.cl), 5 float for products of
 //                          pairs (common/float_pairs.cl), then all but MMA is there
 // Numerics  products are exact, sums in float; int8: sums are exact, modulo 2^32
+#include "common/types.cl"
 
 // An address in local memory, in the form that the instructions take.
 uint local_address(__local const void *p) { return (uint)(size_t)p; }
@@ -80,15 +81,6 @@ uint to_halves(float low, float high) {
   uint bits;
   __asm("cvt.rn.f16x2.f32 %0, %2, %1;" : "=r"(bits) : "f"(low), "f"(high));
   return bits;
-}
-
-// The two halves of a register as floats.
-float2 from_halves(uint bits) {
-  float2 v;
-  __asm("{.reg .b16 low, high; mov.b32 {low, high}, %2; cvt.f32.f16 %0, low; cvt.f32.f16 %1, high;}"
-        : "=f"(v.s0), "=f"(v.s1)
-        : "r"(bits));
-  return v;
 }
 
 // The 32 bits that lane ^ `bits` of the warp gives.

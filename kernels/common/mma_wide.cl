@@ -70,7 +70,7 @@ void store_wide_real_float(__global float *p, const int4 *v, float scale, int ze
 void store_wide_real_half(__global half *p, const int4 *v, float scale, int zero) {
 #pragma unroll
   for (int j = 0; j < BLOCKS / 2; ++j)
-    vstore_half4(scale * convert_float4(v[j] - zero), 0, p + 4 * j);
+    STORE4_ALIGNED(half, p, 4 * j, scale * convert_float4(v[j] - zero));
 }
 #else
 void store_wide_rounded_char(__global char *p, const float4 *v, float scale, int zero) {

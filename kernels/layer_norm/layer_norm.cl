@@ -22,9 +22,15 @@
 #include "common/sum_vec.cl"
 #include "common/vector_epilogue.cl"
 
+#if SLICED
+#define WRITE_VEC(T, p, i, v) STORE_VEC(T, p, i, v)
+#else
+#define WRITE_VEC(T, p, i, v) STORE_VEC_ALIGNED(T, p, i, v)
+#endif
+
 #if SCALE
 #define SCALE_PARAM __global const SCALE_T *scale,
-#define SCALED_BY(v, c) ((v) * LOAD_VEC(SCALE_T, scale, c))
+#define SCALED_BY(v, c) ((v) * LOAD_VEC_ALIGNED(SCALE_T, scale, c))
 #else
 #define SCALE_PARAM
 #define SCALED_BY(v, c) (v)
@@ -35,7 +41,7 @@
 #define VALUES(i, c) held[i]
 #else
 #define STEPS ((vectors - item + WG - 1) / WG)
-#define VALUES(i, c) (LOAD_VEC(SRC_T, src, c) - first)
+#define VALUES(i, c) (LOAD_VEC_ALIGNED(SRC_T, src, c) - first)
 #endif
 
 // The sum over the work-items of a row, for all of them.
@@ -71,7 +77,7 @@ __kernel __attribute__((reqd_work_group_size(ROWS * WG, 1, 1))) void layer_norm_
   for (int i = 0; i < HELD; ++i) {
     const int v = item + i * WG;
     held[i] = (VEC)(0.0f);
-    if (v < vectors) held[i] = LOAD_VEC(SRC_T, src, v * VW) - first;
+    if (v < vectors) held[i] = LOAD_VEC_ALIGNED(SRC_T, src, v * VW) - first;
   }
 #endif
   VEC parts = (VEC)(0.0f);
@@ -100,6 +106,6 @@ __kernel __attribute__((reqd_work_group_size(ROWS * WG, 1, 1))) void layer_norm_
     const int c = v * VW;
     const int at = RESULT_AT(row, c, cols);
     const VEC value = SCALED_BY((VALUES(i, c) - mean) * factor, c);
-    STORE_VEC(DST_T, dst, at, FINISH_SUM_VEC(value, CHANNEL_VEC_AT(c), at));
+    WRITE_VEC(DST_T, dst, at, FINISH_SUM_VEC(value, CHANNEL_VEC_AT(c), at));
   }
 }

@@ -15,6 +15,11 @@
 #include "common/types.cl"
 
 #define VALUE_T ARITH(DST_T)
+#if SLICED
+#define WRITE4(T, p, i, v) STORE4(T, p, i, v)
+#else
+#define WRITE4(T, p, i, v) STORE4_ALIGNED(T, p, i, v)
+#endif
 
 static inline VALUE_T unary_apply(VALUE_T x) {
 #if OP == 0
@@ -63,10 +68,10 @@ __kernel void unary_elementwise(__global const SRC_T *src, RESULT_PARAM int coun
   if (i >= count) return;
 #if !INTEGER
   if (i + 4 <= count && RESULT_RUNS_OF_4) {
-    const float4 x = LOAD4(SRC_T, src, i);
+    const float4 x = LOAD4_ALIGNED(SRC_T, src, i);
     const float4 y =
         (float4)(unary_apply(x.s0), unary_apply(x.s1), unary_apply(x.s2), unary_apply(x.s3));
-    STORE4(DST_T, dst, RESULT_OF(i), ACTIVATE(y));
+    WRITE4(DST_T, dst, RESULT_OF(i), ACTIVATE(y));
     return;
   }
 #endif
