@@ -86,9 +86,9 @@ static inline int4 by_floats4(int4 sum, channel4_t c, real_channel4_t real,
 }
 
 #if RESIDUAL
-#define FINISH_BY_FLOATS4(sum, c, real, r)                                                        \
-  finish_by_floats4(sum, c, real, r, pair_left, pair_a_zero, pair_a_multiplier, pair_a_shift,     \
-                    pair_b_zero, pair_b_multiplier, pair_b_shift, pair_multiplier, pair_shift,    \
+#define FINISH_BY_FLOATS4(sum, c, real, r)                                                         \
+  finish_by_floats4(sum, c, real, r, pair_left, pair_a_zero, pair_a_multiplier, pair_a_shift,      \
+                    pair_b_zero, pair_b_multiplier, pair_b_shift, pair_multiplier, pair_shift,     \
                     pair_zero, pair_low, pair_high, real_a, real_b, real_start, dst_zero, dst_low, \
                     dst_high)
 static inline int4 finish_by_floats4(int4 sum, channel4_t c, real_channel4_t real, int4 added,

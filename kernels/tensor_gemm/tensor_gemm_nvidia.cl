@@ -96,13 +96,13 @@
 #if RESIDUAL && WIDE
 // Of 128 bytes, in a pixel's part of a tile.
 #define RESIDUAL_LINES ((TN * (int)sizeof(RESIDUAL_T) + 127) / 128)
-#define PREFETCH_RESIDUAL()                                                                    \
-  for (int i = item; i < TM * RESIDUAL_LINES; i += ITEMS) {                                    \
-    const int pixel = tile_m * TM + i / RESIDUAL_LINES;                                        \
-    const int channel = panel * TN + i % RESIDUAL_LINES * (128 / (int)sizeof(RESIDUAL_T));     \
-    if (pixel < pixels && channel < group_out)                                                 \
-      __asm volatile("prefetch.global.L2 [%0];" ::"l"(                                         \
-          residual + RESULT_AT(pixel, group * dst_group + channel, out_c)));                   \
+#define PREFETCH_RESIDUAL()                                                                \
+  for (int i = item; i < TM * RESIDUAL_LINES; i += ITEMS) {                                \
+    const int pixel = tile_m * TM + i / RESIDUAL_LINES;                                    \
+    const int channel = panel * TN + i % RESIDUAL_LINES * (128 / (int)sizeof(RESIDUAL_T)); \
+    if (pixel < pixels && channel < group_out)                                             \
+      __asm volatile("prefetch.global.L2 [%0];" ::"l"(                                     \
+          residual + RESULT_AT(pixel, group * dst_group + channel, out_c)));               \
   }
 #else
 #define PREFETCH_RESIDUAL()
@@ -227,7 +227,7 @@ float4 wide_half(__global const half *p) {
 
 // A lane ends its sums in steps of 2 * BLOCKS neighbours, MB * 2 pixels for each BLOCKS blocks of channels.
 #define LANE_STEPS (NB / BLOCKS * MB * 2)
-#define SUM4_OF(t, j)                                                                  \
+#define SUM4_OF(t, j)                                                              \
   (((t) % 2 == 0) ? SUM4_HALF_OF(sum[(t) % (MB * 2) / 2], SUM_BLOCK(t, j), s0, s1) \
                   : SUM4_HALF_OF(sum[(t) % (MB * 2) / 2], SUM_BLOCK(t, j), s2, s3))
 #define SUM_BLOCK(t, j) ((t) / (MB * 2) * BLOCKS + 2 * (j))
@@ -235,8 +235,8 @@ float4 wide_half(__global const half *p) {
   ((MMA_SUM4_T)((sums)[n].a, (sums)[n].b, (sums)[(n) + 1].a, (sums)[(n) + 1].b))
 
 // The sums of bit s, if that is k. No loop does this, so that no compiler keeps all sums in memory for it.
-#define PICK_SUM(k)                                                                     \
-  if ((k) < LANE_STEPS * (BLOCKS / 2) && s == (k))                                       \
+#define PICK_SUM(k)                                \
+  if ((k) < LANE_STEPS * (BLOCKS / 2) && s == (k)) \
     last = SUM4_OF((k) / (BLOCKS / 2) % LANE_STEPS, (k) % (BLOCKS / 2));
 #if BY_FLOATS && LANE_STEPS * (BLOCKS / 2) > 32
 #error "TM * TN and the warps leave a lane more than 32 fours of sums"
@@ -253,8 +253,8 @@ float4 wide_half(__global const half *p) {
   do {                                                                                           \
     const int to_pixel = first_pixel + (t) % (MB * 2) * 8, to_n = (t) / (MB * 2) * (BLOCKS * 8); \
     if (ends && to_pixel < pixels && first_channel + to_n < group_out)                           \
-      fetched[(t) % FETCHED_AT_ONCE] = CLGPU_CAT(load_wide_, RESIDUAL_T)(                        \
-          residual + RESULT_AT(to_pixel, first_o + to_n, out_c));                                \
+      fetched[(t) % FETCHED_AT_ONCE] = CLGPU_CAT(                                                \
+          load_wide_, RESIDUAL_T)(residual + RESULT_AT(to_pixel, first_o + to_n, out_c));        \
   } while (0)
 #else
 #define FETCHED_QUAD(t, j) 0
@@ -642,12 +642,12 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void tensor_gemm(
     const int o = first_o + t / (MB * 2) * (BLOCKS * 8) + 4 * j, at = RESULT_AT(pixel, o, out_c);
     near ^= 1u << s;
     if (again) {
-      PICK_SUMS(0) PICK_SUMS(4) PICK_SUMS(8) PICK_SUMS(12)
-      PICK_SUMS(16) PICK_SUMS(20) PICK_SUMS(24) PICK_SUMS(28)
+      PICK_SUMS(0)
+      PICK_SUMS(4) PICK_SUMS(8) PICK_SUMS(12) PICK_SUMS(16) PICK_SUMS(20) PICK_SUMS(24)
+          PICK_SUMS(28)
     }
     const CHANNEL4_T c = CHANNEL4_ALIGNED_AT(o);
-    STORE4_ALIGNED(DST_T, dst, at,
-                   BY_INTEGERS4(last, c, LOAD4_ALIGNED(RESIDUAL_T, residual, at)));
+    STORE4_ALIGNED(DST_T, dst, at, BY_INTEGERS4(last, c, LOAD4_ALIGNED(RESIDUAL_T, residual, at)));
   }
 #endif
 }
