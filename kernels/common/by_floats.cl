@@ -91,15 +91,14 @@ static inline int4 by_floats4(int4 sum, channel4_t c, real_channel4_t real,
                     pair_b_zero, pair_b_multiplier, pair_b_shift, pair_multiplier, pair_shift,     \
                     pair_zero, pair_low, pair_high, real_a, real_b, real_start, dst_zero, dst_low, \
                     dst_high)
-static inline int4 finish_by_floats4(int4 sum, channel4_t c, real_channel4_t real, int4 added,
-                                     QUANTIZED_PAIR_PARAMS, QUANTIZED_PAIR_REALS, int dst_zero,
-                                     int dst_low, int dst_high) {
+#define FINISH_PARAMS int4 added, QUANTIZED_PAIR_PARAMS, QUANTIZED_PAIR_REALS,
 #else
 #define FINISH_BY_FLOATS4(sum, c, real, r) \
   finish_by_floats4(sum, c, real, dst_zero, dst_low, dst_high)
-static inline int4 finish_by_floats4(int4 sum, channel4_t c, real_channel4_t real, int dst_zero,
-                                     int dst_low, int dst_high) {
+#define FINISH_PARAMS
 #endif
+static inline int4 finish_by_floats4(int4 sum, channel4_t c, real_channel4_t real,
+                                     FINISH_PARAMS int dst_zero, int dst_low, int dst_high) {
   float off;
   int4 result = BY_FLOATS4(sum, c, real, added, &off);
   if (IS_NEAR(off)) result = BY_INTEGERS4(sum, c, added);

@@ -12,6 +12,8 @@
 // LOAD4_ALIGNED, STORE4_ALIGNED: the same, if i is a multiple of 4 and p the start of a buffer or a
 // multiple of 4 elements after it: one access, while LOAD4 may compile to four. Likewise
 // LOAD8_ALIGNED and STORE8_ALIGNED; of integers STORE16_ALIGNED
+#include "common/halves.cl"
+
 #define CLGPU_CAT_(a, b) a##b
 #define CLGPU_CAT(a, b) CLGPU_CAT_(a, b)
 
@@ -62,41 +64,12 @@
 #define load8_aligned_float(p, i) (*(__global const float8 *)((p) + (i)))
 #define store8_aligned_float(p, i, v) (*(__global float8 *)((p) + (i)) = (v))
 #if __NV_CL_C_VERSION
-// NVIDIA's compiler makes an access of each half of vloada_half and vstorea_half.
-static inline float2 from_halves(uint bits) {
-  float2 v;
-  __asm("{.reg .b16 low, high; mov.b32 {low, high}, %2; cvt.f32.f16 %0, low; cvt.f32.f16 %1, high;}"
-        : "=f"(v.s0), "=f"(v.s1)
-        : "r"(bits));
-  return v;
-}
-static inline uint as_halves(float2 v) {
-  uint bits;
-  __asm(
-      "{.reg .b16 low, high; cvt.rn.f16.f32 low, %1; cvt.rn.f16.f32 high, %2; "
-      "mov.b32 %0, {low, high};}"
-      : "=r"(bits)
-      : "f"(v.s0), "f"(v.s1));
-  return bits;
-}
-static inline float4 from_halves4(uint2 v) {
-  return (float4)(from_halves(v.s0), from_halves(v.s1));
-}
-static inline float8 from_halves8(uint4 v) {
-  return (float8)(from_halves4(v.lo), from_halves4(v.hi));
-}
-static inline uint2 as_halves4(float4 v) { return (uint2)(as_halves(v.lo), as_halves(v.hi)); }
-static inline uint4 as_halves8(float8 v) { return (uint4)(as_halves4(v.lo), as_halves4(v.hi)); }
 #define load4_aligned_half(p, i) from_halves4(*(__global const uint2 *)((p) + (i)))
 #define load8_aligned_half(p, i) from_halves8(*(__global const uint4 *)((p) + (i)))
 #define load16_aligned_half(p, i) \
   (float16)(load8_aligned_half(p, i), load8_aligned_half(p, (i) + 8))
 #define store4_aligned_half(p, i, v) (*(__global uint2 *)((p) + (i)) = as_halves4(v))
 #define store8_aligned_half(p, i, v) (*(__global uint4 *)((p) + (i)) = as_halves8(v))
-static inline void store16_halves(__global half *p, float16 v) {
-  store8_aligned_half(p, 0, v.lo);
-  store8_aligned_half(p, 8, v.hi);
-}
 #define store16_aligned_half(p, i, v) store16_halves((p) + (i), v)
 #else
 #define load4_aligned_half(p, i) vloada_half4(0, (p) + (i))

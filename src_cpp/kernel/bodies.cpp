@@ -13,8 +13,9 @@ namespace {
 
 constexpr const char* kFunctions = "common/chain_stage.cl";
 constexpr const char* kLocal = "common/local.cl";  // kFunctions has its own form of this
+// Their functions are in other files.
 constexpr const char* kTypes = "common/types.cl";
-constexpr const char* kStoredTypes = "common/stored_types.cl";  // its functions are in another file
+constexpr const char* kStoredTypes = "common/stored_types.cl";
 constexpr std::size_t kLine = 128;                              // bytes; as LOCAL_LINES of kLocal
 
 bool is_word(char c) {
@@ -274,7 +275,7 @@ std::string Bodies::text(bool named_barriers) {
   const std::string functions = assemble(kFunctions);
   std::ostringstream out;
   out << "#define CHAIN_WAITS " << (named_barriers ? 1 : 0) << '\n' << functions;
-  std::set<std::string> types = names_of(assemble(kTypes)).symbols;
+  std::set<std::string> types = names_of(source_text(kTypes)).symbols;
   types.insert(cl_name(DType::kBF16));  // of common/more_types.cl, whose functions are not shared
   for (const std::string& type : names_of(source_text(kStoredTypes)).symbols) types.insert(type);
   int number = 0;

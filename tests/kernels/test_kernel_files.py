@@ -243,3 +243,24 @@ def test_files_whose_functions_need_the_work_item_are_no_stages_of_chains():
     found = {name for name in OWN if _core.has_cooperating_helper(name)}
     wanted = {"detection_postprocess/detection_postprocess.cl", "rfft2d/rfft2d.cl", "svdf/svdf.cl"}
     assert found == {*wanted, "device/chain.cl"}
+
+
+def outside_of_directives(text: str) -> str:
+    """A text without comments and preprocessor lines."""
+    joined = re.sub(r"//.*", "", text).replace("\\\n", "")
+    return "\n".join(line for line in joined.splitlines() if not line.startswith("#"))
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_braces_close_whatever_the_macros_are(name):
+    # kernel/bodies.cpp finds the names at file scope without a preprocessor, and renames them in chains.
+    depth = 0
+    for c in re.sub(r'"[^"\n]*"', "", outside_of_directives(FILES[name])):
+        depth += {"{": 1, "}": -1}.get(c, 0)
+        assert depth >= 0
+    assert depth == 0, "a function begins in each branch of an #if; give its parameters a macro"
+
+
+def test_types_of_all_files_come_without_functions():
+    # All stages of a chain share the names of this file; those of functions would be defined again for each.
+    assert "{" not in outside_of_directives(FILES["common/types.cl"])
