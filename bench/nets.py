@@ -165,7 +165,9 @@ def measure(
             host_ms=host[precision] * 1e3,
             device_ms=on_device * 1e3,
             torch_ms=_peer_ms(name, batch, precision, setting),
-            compile_ms=_peer_ms(name, batch, precision, setting, compiled=True) if compiled else None,
+            compile_ms=_peer_ms(name, batch, precision, setting, compiled=True)
+            if compiled
+            else None,
             load_ms=load_ms[precision],
             compiled=delegate.stats()["load"]["programs_built"],
             error=errors[precision],

@@ -24,6 +24,7 @@
 // Numerics  products exact (after float operands have been rounded to TF32), sums in float, in an order
 //           that depends only on sizes; bias and residual are added last. Integers: exact
 #include "common/epilogue.cl"
+
 #include "common/by_floats.cl"
 #include "common/local.cl"
 #include "common/mma.cl"

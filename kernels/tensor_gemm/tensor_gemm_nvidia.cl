@@ -38,6 +38,7 @@
 //           common/float_pairs.cl
 #include "common/border.cl"
 #include "common/epilogue.cl"
+
 #include "common/by_floats.cl"
 #include "common/local.cl"
 #include "common/mma.cl"
@@ -241,7 +242,17 @@ float4 wide_half(__global const half *p) {
 #if BY_FLOATS && LANE_STEPS * (BLOCKS / 2) > 32
 #error "TM * TN and the warps leave a lane more than 32 fours of sums"
 #endif
-#define PICK_SUMS(k) PICK_SUM(k) PICK_SUM((k) + 1) PICK_SUM((k) + 2) PICK_SUM((k) + 3)
+#define PICK_SUMS(k)  \
+  do {                \
+    PICK_SUM(k)       \
+    PICK_SUM((k) + 1) \
+    PICK_SUM((k) + 2) \
+    PICK_SUM((k) + 3) \
+    PICK_SUM((k) + 4) \
+    PICK_SUM((k) + 5) \
+    PICK_SUM((k) + 6) \
+    PICK_SUM((k) + 7) \
+  } while (0)
 
 // The residual of the next steps is read before it is needed, because what is stored between may not be overtaken.
 #define FETCHES (RESIDUAL && WIDE && (BY_FLOATS || !QUANTIZED))
@@ -642,9 +653,10 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void tensor_gemm(
     const int o = first_o + t / (MB * 2) * (BLOCKS * 8) + 4 * j, at = RESULT_AT(pixel, o, out_c);
     near ^= 1u << s;
     if (again) {
-      PICK_SUMS(0)
-      PICK_SUMS(4) PICK_SUMS(8) PICK_SUMS(12) PICK_SUMS(16) PICK_SUMS(20) PICK_SUMS(24)
-          PICK_SUMS(28)
+      PICK_SUMS(0);
+      PICK_SUMS(8);
+      PICK_SUMS(16);
+      PICK_SUMS(24);
     }
     const CHANNEL4_T c = CHANNEL4_ALIGNED_AT(o);
     STORE4_ALIGNED(DST_T, dst, at, BY_INTEGERS4(last, c, LOAD4_ALIGNED(RESIDUAL_T, residual, at)));

@@ -16,7 +16,7 @@ constexpr const char* kLocal = "common/local.cl";  // kFunctions has its own for
 // Their functions are in other files.
 constexpr const char* kTypes = "common/types.cl";
 constexpr const char* kStoredTypes = "common/stored_types.cl";
-constexpr std::size_t kLine = 128;                              // bytes; as LOCAL_LINES of kLocal
+constexpr std::size_t kLine = 128;  // bytes; as LOCAL_LINES of kLocal
 
 bool is_word(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';

@@ -253,7 +253,7 @@ def outside_of_directives(text: str) -> str:
 
 @pytest.mark.parametrize("name", FILES)
 def test_braces_close_whatever_the_macros_are(name):
-    # kernel/bodies.cpp finds the names at file scope without a preprocessor, and renames them in chains.
+    # kernel/bodies.cpp finds the names at file scope without a preprocessor, and renames them.
     depth = 0
     for c in re.sub(r'"[^"\n]*"', "", outside_of_directives(FILES[name])):
         depth += {"{": 1, "}": -1}.get(c, 0)
@@ -262,5 +262,5 @@ def test_braces_close_whatever_the_macros_are(name):
 
 
 def test_types_of_all_files_come_without_functions():
-    # All stages of a chain share the names of this file; those of functions would be defined again for each.
+    # All stages of a chain share the names of this file: each would define its functions again.
     assert "{" not in outside_of_directives(FILES["common/types.cl"])
