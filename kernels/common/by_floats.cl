@@ -16,7 +16,7 @@
 // 2^-(n + 1). Errors, in units of the last place of the result: a sum and its scale are rounded to floats, by 2^-24 of at
 // most 256 each, and their product by 2^-17, below 2^-14 together. With a residual, whose factors are at most 2: the
 // factors, by 2^-24 of 510 and 256, the start, by 2^-24 of 384, their sums, by 2^-15 and 2^-17, and the roundings of the
-// common scale, which has 2^-18 of a unit at least, below 2^-13 together.
+// common scale, which are 2^-18 of a unit at most, below 2^-13 together.
 //
 // Macros    BY_FLOATS if QUANTIZED == 1  0|1  1: there are these
 //           and those of common/epilogue.cl

@@ -6,8 +6,9 @@
 // as_halves(v)        two floats rounded to nearest even; as_halves4(float4), as_halves8(float8): likewise
 // store16_halves(p, v)  writes sixteen; p is a multiple of 8 elements after the start of a buffer
 //
-// Functions only: common/types.cl, which has the types that all files share, uses them in macros.
-#if __NV_CL_C_VERSION
+// Functions only: common/types.cl, which has the types that all files share, uses them in macros. Other compilers for
+// NVIDIA's GPUs (PoCL's) have the functions, too, which kernels for tensor cores call.
+#if __NV_CL_C_VERSION || __NVPTX__
 static inline float2 from_halves(uint bits) {
   float2 v;
   __asm("{.reg .b16 low, high; mov.b32 {low, high}, %2; cvt.f32.f16 %0, low; cvt.f32.f16 %1, high;}"

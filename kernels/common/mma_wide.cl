@@ -1,4 +1,4 @@
-// mma_wide.cl - stores all results of a lane of tensor cores (common/mma.cl), 2 * BLOCKS neighbours
+// mma_wide.cl - stores all results of a lane of tensor cores (common/mma.cl), 2 * BLOCKS neighbours, and loads as many
 //
 // A lane holds results of BLOCKS blocks of 8 channels, in BLOCKS / 2 quads; the blocks' channels interleave so
 // that a lane's results are neighbours. p is aligned to 2 * BLOCKS elements.

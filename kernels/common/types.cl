@@ -2,8 +2,8 @@
 //
 // A buffer parameter SRC of a kernel is declared `__global const SRC_T *src`, where the macro SRC_T
 // (float, half, int, long, short, char, uchar) is the type of its elements in memory. Only LOAD and
-// STORE touch global memory: half is read and written with vload_half/vstore_half, which need no
-// half arithmetic, and all float arithmetic is done in float.
+// STORE touch global memory: half is read and written with vload_half/vstore_half (aligned vectors
+// on NVIDIA: common/halves.cl), which need no half arithmetic, and all float arithmetic is done in float.
 //
 // LOAD(T, p, i)      element i as float (float, half) or as the integer type itself
 // LOAD4(T, p, i)     elements i .. i+3 as float4, or int4 for small integers and int; i counts elements, any alignment
@@ -11,7 +11,7 @@
 // STORE4(T, p, i, v) writes elements i .. i+3 from a float4 or int4
 // LOAD4_ALIGNED, STORE4_ALIGNED: the same, if i is a multiple of 4 and p the start of a buffer or a
 // multiple of 4 elements after it: one access, while LOAD4 may compile to four. Likewise
-// LOAD8_ALIGNED and STORE8_ALIGNED; of integers STORE16_ALIGNED
+// LOAD8_ALIGNED and STORE8_ALIGNED; of integers and halves STORE16_ALIGNED
 #include "common/halves.cl"
 
 #define CLGPU_CAT_(a, b) a##b

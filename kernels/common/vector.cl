@@ -1,8 +1,9 @@
 // vector.cl - VEC, a vector of VW sums, and access to VW neighbouring elements
 //
 // LOAD_VEC(T, p, i), STORE_VEC(T, p, i, v)  elements i .. i+VW-1, see types.cl; any alignment
-// LOAD_VEC_ALIGNED, STORE_VEC_ALIGNED       the same, if p is a whole buffer and i a multiple of VW:
-//                                           one access, while the others may be VW
+// LOAD_VEC_ALIGNED, STORE_VEC_ALIGNED       the same, if p is the start of a buffer or a multiple of VW
+//                                           elements after it, and i a multiple of VW: one access, while
+//                                           the others may be VW
 // SPILL_VEC(v, p), FILL_VEC(p)              writes v to the private array p; reads a vector from it
 // MAD_VEC(a, b, sum)                        sum + a * b
 //

@@ -192,11 +192,9 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void tensor_gemm_reg
 #endif
 #if BY_FLOATS
   const CHANNEL4_T own = CHANNEL4_ALIGNED_AT(left_over > 0 ? o : 0);
+  const REAL_CHANNEL4_T real = REAL_CHANNEL4(own);
 #elif WIDE
   const CHANNEL4_T own = CHANNEL4_AT(left_over > 0 ? o : 0);
-#endif
-#if BY_FLOATS
-  const REAL_CHANNEL4_T real = REAL_CHANNEL4(own);
 #endif
 
   MMA_SUM4_T sum[MB][2 * PAIRS];

@@ -584,24 +584,24 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void tensor_gemm(
         for (int j = 0; j < BLOCKS / 2; ++j) v[j] = SUM4_OF(t, j);
         const int at = RESULT_AT(pixel, o, out_c);
 #if BY_FLOATS
-        uint left = 0;
+        uint undecided = 0;
 #pragma unroll
         for (int j = 0; j < BLOCKS / 2; ++j) {
           float off;
           const MMA_SUM4_T exact = v[j];
           v[j] = BY_FLOATS4(exact, b[j], real[j], FETCHED_QUAD(t, j), &off);
           if (IS_NEAR(off)) {
-            left |= 1u << j;
+            undecided |= 1u << j;
             last = exact;
           }
         }
-        if (left == 0) {
+        if (undecided == 0) {
           CLGPU_CAT(store_wide_, DST_T)(dst + at, v);
         } else {
-          near |= left << (t * (BLOCKS / 2));
+          near |= undecided << (t * (BLOCKS / 2));
 #pragma unroll
           for (int j = 0; j < BLOCKS / 2; ++j)
-            if ((left >> j & 1) == 0) STORE4_ALIGNED(DST_T, dst, at + 4 * j, v[j]);
+            if ((undecided >> j & 1) == 0) STORE4_ALIGNED(DST_T, dst, at + 4 * j, v[j]);
         }
 #elif WIDE
 #pragma unroll

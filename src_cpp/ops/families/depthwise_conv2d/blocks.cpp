@@ -40,9 +40,9 @@ void push_image(kernel::Launch& launch, const NodeContext& node) {
   push_zeros(launch, node);
 }
 
-// Measured on an H200: blocks of four pixels halve the time unless too few work-items remain to
-// hide that they wait.
-constexpr std::int64_t kItemsOfUnit = 256;
+// So many work-items hide that each of them waits. Measured on an H200: blocks of four pixels halve
+// the time then, and lanes without work cost most.
+constexpr std::int64_t kManyItemsOfUnit = 256;
 
 /// Vectors of channels and blocks of pixels of a work-group.
 struct Group {
@@ -50,14 +50,17 @@ struct Group {
 };
 
 /// Powers of two, neighbouring channels first.
-Group plain_group(std::int64_t vectors, std::int64_t width, std::int64_t channels) {
-  while (vectors < 32 && vectors * width < channels) vectors *= 2;
-  return {vectors, 128 / vectors};
+Group plain_group(std::int64_t vectors) {
+  Group group;
+  while (group.vectors < 32 && group.vectors < vectors) group.vectors *= 2;
+  group.blocks = 128 / group.vectors;
+  return group;
 }
 
-/// The group of 64 to 128 work-items of which the largest share has work, at least eight vectors of
-/// a pixel, which are neighbours in memory. Groups that are wider, then larger, go before those
-/// that gain less than 3 %.
+/// The group of 64 to 128 work-items, a multiple of the lanes, of which the largest share has work,
+/// at least eight vectors of a pixel, which are neighbours in memory. Groups that are wider, then
+/// larger, go before those that gain less than 3 %. Without such a group, as with five vectors, it
+/// has all vectors and up to 64 work-items.
 Group filled_group(std::int64_t vectors, std::int64_t blocks, std::int64_t lanes) {
   constexpr std::int64_t kFewest = 64, kMost = 128, kLongest = 64;
   const std::int64_t neighbours = std::min<std::int64_t>(vectors, 8);
@@ -65,7 +68,7 @@ Group filled_group(std::int64_t vectors, std::int64_t blocks, std::int64_t lanes
   const auto share = [](std::int64_t needed, std::int64_t of) {
     return static_cast<double>(needed) / static_cast<double>(round_up(needed, of));
   };
-  Group best = {neighbours, kFewest / 8};
+  Group best = {neighbours, kFewest / neighbours};
   double most = 0;
   for (std::int64_t across = std::min(vectors, kLongest); across >= neighbours; --across) {
     for (std::int64_t items = kMost; items >= kFewest; items -= step) {
@@ -89,10 +92,11 @@ kernel::Candidate blocked(const NodeContext& node, const DeviceInfo& device, int
   const std::int64_t row_blocks = ceil_div(dst[1], rows);
   // Few work-items may become a stage of a chain, where other groups than powers of two leave lanes
   // without work.
-  const bool many = vectors * blocks * row_blocks * dst[0] > kItemsOfUnit * device.compute_units;
+  const bool many =
+      vectors * blocks * row_blocks * dst[0] > kManyItemsOfUnit * device.compute_units;
   const Group group = cpu    ? Group{}
                       : many ? filled_group(vectors, blocks, device.lanes)
-                             : plain_group(1, width, dst[3]);
+                             : plain_group(vectors);
 
   const std::string name = "direct_" + std::to_string(columns) + "x" + std::to_string(rows);
   kernel::Candidate candidate =
@@ -159,7 +163,7 @@ std::vector<kernel::Candidate> blocks(const NodeContext& node, const DeviceInfo&
     result.push_back(blocked(node, device, 2, 2, 4));
     result.push_back(blocked(node, device, 4, 2, 4));
     const std::int64_t items = node.output(0).shape.elements() / vector_width(node, 4);
-    if (items > kItemsOfUnit * device.compute_units) std::swap(result[0], result[1]);
+    if (items > kManyItemsOfUnit * device.compute_units) std::swap(result[0], result[1]);
   }
   return result;
 }
