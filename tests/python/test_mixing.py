@@ -383,7 +383,9 @@ def test_trial_that_fails_has_an_infinite_error(model, samples, monkeypatch):
 def test_precision_of_the_whole_that_fails_is_left_out(model, samples, monkeypatch):
     failing(monkeypatch, lambda precision: precision in ("fp16", "tf32"))
     plan = tune(model, samples)
-    assert [point.name for point in plan.points] == ["fp32", "mixed"]
+    names = [point.name for point in plan.points]  # with candidates between where times differ
+    assert (names[0], names[-1]) == ("fp32", "mixed")
+    assert not {"fp16", "tf32"} & set(names)
     assert plan.int8 or not plan.changes
     assert plan.half == ()
 
