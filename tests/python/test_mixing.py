@@ -214,7 +214,8 @@ def test_plan_for_time_is_slower_than_floats_only_where_it_saves_more(model, sam
     others = [change for change in plan.changes if change.kind != "integers"]
     assert all(change.seconds > 0 for change in others if change.measured)
     slow = [change for change in others if change.seconds <= 0 and not change.taken]
-    assert {change.reason for change in slow} <= {"slower"}
+    # Weights that are int8 in the plan are no halves, however long these would take.
+    assert {change.reason for change in slow} <= {"slower", "int8"}
 
 
 def test_same_seed_makes_the_same_plan(model, samples):
