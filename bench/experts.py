@@ -103,13 +103,13 @@ def measure(
         delegate = clgpu_delegate.load(
             device=setting.device, precision=precision, experts=experts, share_memory=False
         )
-        session = setting.session(by_form[form], delegate).feed(inputs)
+        session = setting.session(by_form[form], delegate).feed(sessions[form, experts].inputs)
         session()
         return device_median_s(delegate, **setting.timing(1 / 4)) * 1e3
 
     all_device_ms = device_ms("dense", "dense")
     rows = []
-    for form in dict.fromkeys(form for form, _ in sessions):
+    for form in by_form:
         ms = {experts: seconds[form, experts] * 1e3 for experts in ("dense", "sparse")}
         all_ms = seconds["dense", "dense"] * 1e3
         sparse_device_ms = device_ms(form, "sparse")

@@ -245,9 +245,9 @@ def test_files_whose_functions_need_the_work_item_are_no_stages_of_chains():
     assert found == {*wanted, "device/chain.cl"}
 
 
-def outside_of_directives(text: str) -> str:
-    """A text without comments and preprocessor lines."""
-    joined = re.sub(r"//.*", "", text).replace("\\\n", "")
+def outside_of_directives(name: str) -> str:
+    """The text of a file without comments and preprocessor lines."""
+    joined = CODE[name].replace("\\\n", "")
     return "\n".join(line for line in joined.splitlines() if not line.startswith("#"))
 
 
@@ -255,7 +255,7 @@ def outside_of_directives(text: str) -> str:
 def test_braces_close_whatever_the_macros_are(name):
     # kernel/bodies.cpp finds the names at file scope without a preprocessor, and renames them.
     depth = 0
-    for c in re.sub(r'"[^"\n]*"', "", outside_of_directives(FILES[name])):
+    for c in re.sub(r'"[^"\n]*"', "", outside_of_directives(name)):
         depth += {"{": 1, "}": -1}.get(c, 0)
         assert depth >= 0
     assert depth == 0, "a function begins in each branch of an #if; give its parameters a macro"
@@ -263,4 +263,4 @@ def test_braces_close_whatever_the_macros_are(name):
 
 def test_types_of_all_files_come_without_functions():
     # All stages of a chain share the names of this file: each would define its functions again.
-    assert "{" not in outside_of_directives(FILES["common/types.cl"])
+    assert "{" not in outside_of_directives("common/types.cl")

@@ -386,7 +386,7 @@ def test_precision_of_the_whole_that_fails_is_left_out(model, samples, monkeypat
     plan = tune(model, samples)
     names = [point.name for point in plan.points]  # with candidates between where times differ
     assert (names[0], names[-1]) == ("fp32", "mixed")
-    assert not {"fp16", "tf32"} & set(names)
+    assert all(name.startswith("candidate ") for name in names[1:-1])
     assert plan.int8 or not plan.changes
     assert plan.half == ()
 
