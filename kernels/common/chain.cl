@@ -30,6 +30,12 @@ static inline uint chain_read(volatile __global uint *p) {
   asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(p) : "memory");
   return value;
 }
+// Whether a group has given up, before what this one has awaited: the value is not waited for until it is used.
+static inline bool chain_gave_up(volatile __global uint *state) {
+  uint value;
+  asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(state + CHAIN_GAVE_UP));
+  return value != 0;
+}
 // The work-group and its work-item, read again in each place, so that nothing computed of them is kept in registers
 // from one stage to the next: the compiler would do so for all stages of a loop.
 static inline int chain_group_now(void) {
@@ -55,6 +61,9 @@ static inline uint chain_read(volatile __global uint *p) {
   const uint value = atomic_or(p, 0u);
   mem_fence(CLK_GLOBAL_MEM_FENCE);
   return value;
+}
+static inline bool chain_gave_up(volatile __global uint *state) {
+  return chain_read(&state[CHAIN_GAVE_UP]) != 0;
 }
 #define CHAIN_BARRIER(number, items) barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)
 #endif

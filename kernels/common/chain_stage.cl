@@ -16,8 +16,10 @@
 #if CHAIN_WAITS
 #define OPERANDS_READY() \
   if (chain_awaited != 0) chain_await(chain_state, chain_awaited, chain_patience)
+#define KEEPS_RESULTS() (!chain_gave_up(chain_state))
 #else
 #define OPERANDS_READY()
+#define KEEPS_RESULTS() true
 #endif
 
 #define __kernel CHAIN_FUNCTION

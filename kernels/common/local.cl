@@ -11,7 +11,11 @@
 // OPERANDS_READY()                stands between reads of what no launch of an inference writes, such as weights, and
 //                                 all others, in a place that all work-items reach: a stage waits there for those before
 //                                 it. The arguments that are read before are Operand::early
+//
+// KEEPS_RESULTS()                 whether a launch may change what outlives an inference. Not in a chain that has given
+//                                 up: its operands may be wrong. A work-item asks after OPERANDS_READY
 #define OPERANDS_READY()
+#define KEEPS_RESULTS() true
 #define LOCAL_ARRAY(T, name, n) __local T name[n]
 #define LOCAL_ARRAY2(T, name, n, m) __local T name[n][m]
 #define LOCAL_ARRAY3(T, name, n, m, k) __local T name[n][m][k]

@@ -14,10 +14,13 @@
 //           DEPTH  64|128|256  elements of a query, a key and a value
 //           MASK   0|1     1: there is a parameter mask
 //           HALF_MASK  0|1  1: -infinity in it may be a large number that was rounded to half
+//           TENSOR     0|1  1: the tensor cores multiply; k and v are half
+//           SPLIT if TENSOR == 1  0|1  1: q is float, and each element the sum of two halves
 //           MMA_TYPE   0    see common/mma.cl
 //           Q_T, K_T, V_T, DST_T  float|half  element types
 //           MASK_T                float|half  of the mask (any if there is none)
-// Numerics  float; exponentials to about 2 units in the last place. As in a softmax, a row whose scores are
+// Numerics  float; exponentials to about 2 units in the last place. With TENSOR weights are rounded to half, and
+//           with SPLIT elements of q beyond 65504 count as 65504. As in a softmax, a row whose scores are
 //           all -infinity is NaN. Keys whose mask is -infinity for all rows of a work-group are not
 //           read, unless a row has no other key
 #include "common/local.cl"
@@ -25,11 +28,19 @@
 #include "common/types.cl"
 
 #define ITEMS (WARPS * 32)
+#if TENSOR
+#define KEYS (WARPS * 16)   // of a step: a warp has 16
+#define PIECES (DEPTH / 8)  // of 16 bytes, in a row of halves
+#define PITCH (PIECES + 1)  // of them, in local memory: rows begin at different banks
+#define PARTS (1 + SPLIT)
+#else
 #define LANES (DEPTH / 8)            // of a warp that share a key
 #define SLOTS (32 / LANES)           // keys that a warp reads at once
 #define EACH 4                       // of them, one after the other, without waiting
 #define KEYS (WARPS * SLOTS * EACH)  // of a step
+#endif
 #define MOST_CHUNKS 64
+#define EARLY 16  // chunks whose sums are read before the factors are known
 #define QUADS (DEPTH / 4)
 
 #if MASK
@@ -47,6 +58,16 @@
 // Scores from this one on make the weights of masked keys zero.
 #define PLAIN -65000.0f
 
+// Adds 1 to a counter and returns what it was before. Releases what the item has done, and the others of its group
+// before a barrier, and acquires what those who counted before have released.
+int count_in(volatile __global int *counter) {
+  int before;
+  __asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], 1;"
+                 : "=r"(before)
+                 : "l"(counter)
+                 : "memory");
+  return before;
+}
 // -infinity - -infinity is no number.
 float weight_of(float score, float largest) {
   return score == -INFINITY ? 0.0f : native_exp2((score - largest) * 1.44269504f);
@@ -66,6 +87,57 @@ float8 floats_of_half(uint4 v) {
   return (float8)(from_halves(v.s0), from_halves(v.s1), from_halves(v.s2), from_halves(v.s3));
 }
 float from_lane(float v, uint bits) { return as_float(shuffle_xor(as_uint(v), bits)); }
+#define OF_MASK(row) (batch * mb + (head * share + (row) % share) * mn + (row) / share * mt)
+#if TENSOR
+float of_lane(float v, uint lane) {
+  uint other;
+  __asm volatile("shfl.sync.idx.b32 %0, %1, %2, 31, 0xffffffff;"
+                 : "=r"(other)
+                 : "r"(as_uint(v)), "r"(lane));
+  return as_float(other);
+}
+// A bit for each lane.
+uint lanes_with(uint truth) {
+  uint lanes;
+  __asm volatile("{.reg .pred p; setp.ne.u32 p, %1, 0; vote.sync.ballot.b32 %0, p, 0xffffffff;}"
+                 : "=r"(lanes)
+                 : "r"(truth));
+  return lanes;
+}
+// The first halves of two words, or the second ones.
+uint low_halves(uint a, uint b) {
+  uint v;
+  __asm("prmt.b32 %0, %1, %2, 0x5410;" : "=r"(v) : "r"(a), "r"(b));
+  return v;
+}
+uint high_halves(uint a, uint b) {
+  uint v;
+  __asm("prmt.b32 %0, %1, %2, 0x7632;" : "=r"(v) : "r"(a), "r"(b));
+  return v;
+}
+// Reads the mask of a warp's keys from `base` on, to `added` and `open`.
+#if MASK
+#define IS_OPEN(key)                                                      \
+  ((q4 < ROWS && !MASKED(LOAD(MASK_T, mask, OF_ROW(q4) + (key) * ms))) || \
+   (q4 + 4 < ROWS && !MASKED(LOAD(MASK_T, mask, OF_ROW(q4 + 4) + (key) * ms))))
+#define ADDED(key) LOAD(MASK_T, mask, of_own + min(key, keys - 1) * ms)
+#else
+#define IS_OPEN(key) true
+#define ADDED(key) 0.0f
+#endif
+#define OF_ROW(r) OF_MASK(min(first + (r), rows - 1))
+#define READ_MASK(base)                                                   \
+  do {                                                                    \
+    _Pragma("unroll") for (int j = 0; j < 4; ++j) added[j] =              \
+        ADDED((base) + j / 2 * 8 + q4 * 2 + j % 2);                       \
+    _Pragma("unroll") for (int t = 0; t < 2; ++t) {                       \
+      const int key_of_lane = (base) + t * 8 + g;                         \
+      uint lanes = lanes_with(key_of_lane < end && IS_OPEN(key_of_lane)); \
+      lanes |= lanes >> 1;                                                \
+      open[t] = lanes | lanes >> 2;                                       \
+    }                                                                     \
+  } while (0)
+#endif
 
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void composite_decode(
     __global const Q_T *q, __global const K_T *k, __global const V_T *v,
@@ -79,7 +151,6 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void composite_decod
   LOCAL_ARRAY(int, done, 1);         // groups that were done before
   const int item = get_local_id(0);
   const int lane = item % 32, warp = item / 32;
-  const int piece = lane % LANES * 8, slot = lane / LANES;
   const int chunks = (keys + chunk - 1) / chunk;
   const int part = get_group_id(0) % chunks;
   const int tile = get_group_id(0) / chunks, first = tile * ROWS;
@@ -90,6 +161,149 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void composite_decod
   const int group = (batch * key_heads + head) * ((rows + ROWS - 1) / ROWS) + tile;
   const int end = min(keys, part * chunk + chunk);
 
+#if TENSOR
+  // Rows of A: g has the upper halves of row g of the scores, g + 8 the lower ones.
+  LOCAL_LINES(uint4, halves, PARTS * ROWS * PITCH);
+  const int g = lane / 4, q4 = lane % 4;
+  const int own = min(first + min(g, ROWS - 1), rows - 1);  // rows past the end are not stored
+  const int of_own = OF_MASK(own);
+  int of_mask[ROWS];
+#pragma unroll
+  for (int r = 0; r < ROWS; ++r) of_mask[r] = OF_MASK(min(first + r, rows - 1));
+  float added[4];  // to the scores of keys 2q, 2q + 1, 2q + 8 and 2q + 9
+  uint open[2];    // one bit of four for each of keys 0 to 7, and 8 to 15
+  READ_MASK(part * chunk + warp * 16);
+  OPERANDS_READY();
+  for (int i = item; i < ROWS * PIECES; i += ITEMS) {
+    const int row = min(first + i / PIECES, rows - 1);
+    const int at = (batch * queries + row / share) * heads + head * share + row % share;
+    const int to = i / PIECES * PITCH + i % PIECES;
+#if SPLIT
+    const float8 x = LOAD8_ALIGNED(Q_T, q, at * DEPTH + i % PIECES * 8);
+    const float8 clamped =
+        select(select(x, (float8)(65504.0f), x > 65504.0f), (float8)(-65504.0f), x < -65504.0f);
+    const uint4 high = as_halves8(clamped);
+    halves[to] = high;
+    halves[to + ROWS * PITCH] = as_halves8(clamped - from_halves8(high));
+#else
+    halves[to] = ((__global const uint4 *)q)[at * PIECES + i % PIECES];
+#endif
+  }
+  float largest = -INFINITY, total = 0.0f;  // of row g
+  float4
+      sum[DEPTH / 16];  // of rows 2q and 2q + 1: of each, elements 64h + 8g + 2w and the next one
+#pragma unroll
+  for (int i = 0; i < DEPTH / 16; ++i) sum[i] = 0.0f;
+  bool has_queries = false;
+  for (int begin = part * chunk; begin < end; begin += KEYS) {
+    const int base = begin + warp * 16;
+    uint4 x[2][DEPTH / 32], y[4][DEPTH / 64];
+#pragma unroll
+    for (int t = 0; t < 2; ++t) {
+      const int key = base + t * 8 + g;
+      const int at = ((batch * keys + key) * key_heads + head) * PIECES + q4;
+#pragma unroll
+      for (int i = 0; i < DEPTH / 32; ++i) {
+        x[t][i] = 0;
+        if (open[t] >> (g * 4) & 1) x[t][i] = ((__global const uint4 *)k)[at + i * 4];
+      }
+    }
+#pragma unroll
+    for (int t = 0; t < 4; ++t) {
+      const int in_tile = q4 * 2 + t % 2;
+      const int key = base + t / 2 * 8 + in_tile;
+      const int at = ((batch * keys + key) * key_heads + head) * PIECES + g;
+#pragma unroll
+      for (int h = 0; h < DEPTH / 64; ++h) {
+        y[t][h] = 0;
+        if (open[t / 2] >> (in_tile * 4) & 1) y[t][h] = ((__global const uint4 *)v)[at + h * 8];
+      }
+    }
+    const bool any = (open[0] | open[1]) != 0;
+    const uint4 of_keys = (uint4)(open[0] >> (q4 * 8) & 1, open[0] >> (q4 * 8 + 4) & 1,
+                                  open[1] >> (q4 * 8) & 1, open[1] >> (q4 * 8 + 4) & 1);
+    const float4 more = (float4)(added[0], added[1], added[2], added[3]);
+    if (!has_queries) barrier(CLK_LOCAL_MEM_FENCE);
+    has_queries = true;
+    if (begin + KEYS < end) READ_MASK(base + KEYS);
+    if (!any) continue;  // of all lanes
+    float4 products[2];
+#pragma unroll
+    for (int t = 0; t < 2; ++t) products[t] = 0.0f;
+#pragma unroll
+    for (int i = 0; i < DEPTH / 32; ++i) {
+      uint4 high = 0, low = 0;
+      if (g < ROWS) {
+        high = halves[g * PITCH + i * 4 + q4];
+        if (SPLIT) low = halves[(g + ROWS * SPLIT) * PITCH + i * 4 + q4];
+      }
+#pragma unroll
+      for (int t = 0; t < 2; ++t) {
+        const uint4 left = (uint4)(high.s0, low.s0, high.s1, low.s1);
+        MMA(products[t], left, x[t][i].s0, x[t][i].s1);
+        const uint4 next = (uint4)(high.s2, low.s2, high.s3, low.s3);
+        MMA(products[t], next, x[t][i].s2, x[t][i].s3);
+      }
+    }
+    float score[4];
+    float larger = largest;
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      const float4 both = products[j / 2];
+      score[j] = scale * (j % 2 ? both.s1 + both.s3 : both.s0 + both.s2);
+#if MASK
+      score[j] = MASKED(more[j]) ? LEAST : score[j] + more[j];
+#endif
+      if (!of_keys[j]) score[j] = -INFINITY;
+      // The maximum leaves out NaN, which must not be left out where all others are -infinity.
+      larger = fmax(larger, isnan(score[j]) ? INFINITY : score[j]);
+    }
+    larger = fmax(larger, from_lane(larger, 1));
+    larger = fmax(larger, from_lane(larger, 2));
+    const float shrink = weight_of(largest, larger);
+    largest = larger;
+    float weight[4];
+    total *= shrink;
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      weight[j] = weight_of(score[j], larger);
+      total += weight[j];
+    }
+    const uint right0 = to_halves(weight[0], weight[1]), right1 = to_halves(weight[2], weight[3]);
+    const float2 shrinks = (float2)(of_lane(shrink, q4 * 8), of_lane(shrink, q4 * 8 + 4));
+#pragma unroll
+    for (int h = 0; h < DEPTH / 64; ++h) {
+#pragma unroll
+      for (int w = 0; w < 4; ++w) {
+        const uint a = y[0][h][w], b = y[1][h][w], c = y[2][h][w], d = y[3][h][w];
+        const uint4 left =
+            (uint4)(low_halves(a, b), high_halves(a, b), low_halves(c, d), high_halves(c, d));
+        sum[h * 4 + w] *= (float4)(shrinks, shrinks);
+        MMA(sum[h * 4 + w], left, right0, right1);
+      }
+    }
+  }
+  total += from_lane(total, 1);
+  total += from_lane(total, 2);
+#pragma unroll
+  for (int h = 0; h < DEPTH / 64; ++h) {
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const int row = q4 * 2 + r;
+      if (row >= ROWS) continue;
+      __local float4 *const to = &of_warps[(warp * ROWS + row) * QUADS + h * 16 + g * 2];
+#pragma unroll
+      for (int w = 0; w < 2; ++w) {
+        const float4 even = sum[h * 4 + w * 2], odd = sum[h * 4 + w * 2 + 1];
+        to[w] = r == 0 ? (float4)(even.s0, even.s2, odd.s0, odd.s2)
+                       : (float4)(even.s1, even.s3, odd.s1, odd.s3);
+      }
+    }
+  }
+  if (q4 == 0 && g < ROWS) stats_of_warps[warp * ROWS + g] = (float2)(largest, total);
+#else
+  OPERANDS_READY();
+  const int piece = lane % LANES * 8, slot = lane / LANES;
   float8 query[ROWS];
   int of_mask[ROWS];
 #pragma unroll
@@ -97,7 +311,7 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void composite_decod
     const int row = min(first + r, rows - 1);  // rows past the end are not stored
     const int at = (batch * queries + row / share) * heads + head * share + row % share;
     query[r] = scale * LOAD8_ALIGNED(Q_T, q, at * DEPTH + piece);
-    of_mask[r] = batch * mb + (head * share + row % share) * mn + row / share * mt;
+    of_mask[r] = OF_MASK(row);
   }
   float largest[ROWS], total[ROWS];
   float8 sum[ROWS];
@@ -188,6 +402,7 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void composite_decod
     }
     if (lane == 0) stats_of_warps[warp * ROWS + r] = (float2)(largest[r], total[r]);
   }
+#endif
   barrier(CLK_LOCAL_MEM_FENCE);
   const int mine = (group * chunks + part) * ROWS;
   for (int i = item; i < ROWS * QUADS; i += ITEMS) {
@@ -208,17 +423,20 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void composite_decod
     if (i % QUADS == 0) stats[mine + r] = (float2)(most, weights);
   }
   // The last group to arrive sees what all others have written.
-  barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+  barrier(CLK_LOCAL_MEM_FENCE);
   if (item == 0) {
-    FENCE_DEVICE();
-    const int before = atomic_inc(&counters[group]);
+    const int before = count_in(&counters[group]);
     if (before == chunks - 1) counters[group] = 0;
     done[0] = before;
-    FENCE_DEVICE();
   }
-  barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+  barrier(CLK_LOCAL_MEM_FENCE);
   if (done[0] == chunks - 1) {
     const int base = group * chunks * ROWS;
+    float4 early[EARLY];  // on its way while the factors are computed
+#pragma unroll
+    for (int c = 0; c < EARLY; ++c) {
+      if (c < chunks && item < ROWS * QUADS) early[c] = sums[(base + c * ROWS) * QUADS + item];
+    }
     for (int r = warp; r < ROWS; r += WARPS) {
       float2 stat[MOST_CHUNKS / 32];
       float most = LEAST;
@@ -247,8 +465,14 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void composite_decod
       const int r = i / QUADS, row = first + r;
       if (row >= rows) break;
       float4 all = 0.0f;
+#pragma unroll
+      for (int c = 0; c < EARLY; ++c) {
+        const float factor = c < chunks ? factors[r * MOST_CHUNKS + c] : 0.0f;
+        if (i != item && c < chunks) early[c] = sums[(base + c * ROWS) * QUADS + i];
+        if (factor != 0.0f) all += factor * early[c];
+      }
 #pragma unroll 8
-      for (int c = 0; c < chunks; ++c) {
+      for (int c = EARLY; c < chunks; ++c) {
         const float factor = factors[r * MOST_CHUNKS + c];
         if (factor != 0.0f) all += factor * sums[(base + c * ROWS) * QUADS + i];
       }

@@ -8,9 +8,14 @@
 //           are two runs of 8; apart is a multiple of 8, and 2 * apart columns are apart / 8 such pairs. A
 //           word has the registers of one product: the one register of halves; two of bytes, 128 above
 //           the integers; all four of 4 bits, 8 above the integers, register r at 4 r, its neighbour 16
-//           bits above
+//           bits above.
+//           With DIGITS a step makes two products j of 32, whose register r of lane 4 g + q has the elements
+//           16 q + 8 j + 4 (r / 2) and the three next ones, of the same columns: words of the first product
+//           and then the second one, or with 4 bits one word for both, of which each byte has the first
+//           product's element in its upper half
 // Launch    one work-item per word of dst: global = (words, rounded up), any local
 // Macros    BITS   4|8|16     of a weight
+//           DIGITS 0|3        3: left operands of products of int8; BITS is 4 or 8
 //           SRC_T  char|half  element type of src: half with BITS 16
 // Numerics  exact
 #include "common/types.cl"
@@ -27,6 +32,16 @@ __kernel void fully_connected_pack_warps(__global const SRC_T *src, __global uin
   const int j = place / (BITS / 4), part = place % (BITS / 4);
   const int k = step * 64 + j / 2 * 32 + q * 8 + j % 2 * 4;
   uint word = 0;
+#if DIGITS
+  const int r = place % 4, column = n0 + g + r % 2 * apart;
+#pragma unroll
+  for (int e = 0; e < 32 / BITS; ++e) {
+    const int product = BITS == 8 ? place / 4 : e / 4;
+    const int at = step * 64 + q * 16 + product * 8 + r / 2 * 4 + e % 4;
+    const int v = column < cols ? src[(size_t)column * depth + at] : 0;
+    word |= (uint)(v & ((1 << BITS) - 1)) << (BITS == 8 ? 8 * e : 8 * (e % 4) + 4 - 4 * product);
+  }
+#else
 #pragma unroll
   for (int e = 0; e < 32 / BITS; ++e) {  // the elements of a word
     const int pair = part * (16 / BITS) + e / 2, r = BITS == 16 ? part : pair;
@@ -42,5 +57,6 @@ __kernel void fully_connected_pack_warps(__global const SRC_T *src, __global uin
     word |= (uint)(v + 8) << (4 * r + 16 * (e % 2));
 #endif
   }
+#endif
   dst[i] = word;
 }

@@ -1,6 +1,7 @@
 #include "cl/context.hpp"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <sstream>
 #include <tuple>
@@ -764,7 +765,15 @@ std::size_t Context::max_work_group_size(const KernelHandle& kernel) const {
   check(api().clGetKernelWorkGroupInfo(kernel.get(), device_.id, CL_KERNEL_WORK_GROUP_SIZE,
                                        sizeof size, &size, nullptr),
         "clGetKernelWorkGroupInfo");
-  return size;
+  if (!device_.info.is(GpuFamily::kNvidia)) return size;
+  // NVIDIA's driver answers 256 for kernels that demand work-groups of 512, too, and launches
+  // those.
+  std::array<std::size_t, 3> demanded{};
+  const cl_int code =
+      api().clGetKernelWorkGroupInfo(kernel.get(), device_.id, CL_KERNEL_COMPILE_WORK_GROUP_SIZE,
+                                     sizeof demanded, demanded.data(), nullptr);
+  if (code != CL_SUCCESS) return size;
+  return std::max(size, demanded[0] * demanded[1] * demanded[2]);
 }
 
 }  // namespace clgpu::cl

@@ -62,7 +62,7 @@ void write_free(std::ostringstream& out, const Stage& stage, const Bodies& bodie
       << "; at += " << chain.groups * chain.items << ") {\n      const int group = at / " << items
       << ", item = at % " << items << ";\n";
   // A group that gives up says so before it arrives at the next wait, so all that pass it know.
-  if (stage.is_lasting) out << "      if (chain_read(&state[CHAIN_GAVE_UP]) != 0) break;\n";
+  if (stage.is_lasting) out << "      if (chain_gave_up(state)) break;\n";
   out << "      " << call(stage, bodies, sizes, "0", "0u") << "\n    }\n";
 }
 

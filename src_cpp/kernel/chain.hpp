@@ -23,7 +23,8 @@ struct Stage : Member {
   int slots = 1;                ///< of its work-groups, those that one of the chain takes at once
   std::size_t local_bytes = 0;  ///< of a slot
   /// It changes what outlives an inference, and is left out once a work-group has given up: then
-  /// its operands may be wrong, and the launches are repeated. Only where it is free.
+  /// its operands may be wrong, and the launches are repeated. Where it is not free, its kernel
+  /// asks (Launch::asks_to_keep).
   bool is_lasting = false;
   /// The chain's work-group that takes the first of its own: stages that do not wait for each other
   /// begin at different ones.

@@ -65,6 +65,12 @@ struct Launch {
   /// Never a stage of a chain or a member of a bundle: these do not align local memory as it needs,
   /// or their work-groups have more items than its barriers in PTX may wait for.
   bool is_alone = false;
+  /// Half of the registers that a work-item may have are enough, so it may be a stage of a chain
+  /// whose work-groups have twice as many items.
+  bool slim = false;
+  /// The kernel changes what outlives an inference only where KEEPS_RESULTS() says that it may
+  /// (kernels/common/local.cl), so it may do that as a stage of a chain.
+  bool asks_to_keep = false;
 
   Launch& macro(const char* name, std::int64_t value) {
     macros.emplace_back(name, std::to_string(value));

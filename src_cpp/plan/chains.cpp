@@ -11,6 +11,16 @@
 namespace clgpu::plan {
 namespace {
 
+/// Work-items of a work-group in the largest chain that a launch may be a stage of.
+std::size_t most_items_of(const kernel::Launch& launch, const ChainLimits& limits) {
+  return launch.slim ? std::max(limits.items, limits.slim_items) : limits.items;
+}
+
+/// Slots that a chain of so many work-items has for a stage, no more than it has work-groups for.
+std::size_t slots_of(const kernel::Stage& stage, std::size_t slots, const ChainLimits& limits) {
+  return std::min(slots, (kernel::groups_of(*stage.launch) + limits.groups - 1) / limits.groups);
+}
+
 /// The launch as a stage without its buffers; none if it must stay a launch.
 std::optional<kernel::Stage> stage_of(const kernel::Launch& launch, std::size_t local_bytes,
                                       const ChainLimits& limits) {
@@ -23,20 +33,19 @@ std::optional<kernel::Stage> stage_of(const kernel::Launch& launch, std::size_t 
   if (stage.is_free) return stage;
   constexpr std::size_t kLine = 128;  // that NVIDIA's driver adds
   constexpr std::size_t kLanes = 32, kBarriers = 15;
-  const std::size_t items = kernel::group_items(launch);
+  const std::size_t items = kernel::group_items(launch), most_items = most_items_of(launch, limits);
   const std::int64_t arrays_bytes = kernel::local_bytes_of(launch.file, local_bytes);
   if (arrays_bytes < 0) return std::nullopt;
   stage.local_bytes = uz(arrays_bytes);
   if (kernel::local_arrays(launch.file) == 1 && stage.local_bytes == limits.local_bytes + kLine)
     stage.local_bytes -= kLine;
-  if (items > limits.items || stage.local_bytes > limits.local_bytes) return std::nullopt;
+  if (items > most_items || stage.local_bytes > limits.local_bytes) return std::nullopt;
   if (limits.nvidia && items % kLanes != 0) return std::nullopt;
-  std::size_t slots = limits.nvidia ? std::min(limits.items / items, kBarriers) : 1;
+  std::size_t slots = limits.nvidia ? std::min(most_items / items, kBarriers) : 1;
   if (stage.local_bytes > 0) slots = std::min(slots, limits.local_bytes / stage.local_bytes);
   if (kernel::groups_of(launch) > limits.waves * limits.groups * slots) return std::nullopt;
   // A slot more is of no use if each takes one work-group anyway.
-  slots = std::min(slots, (kernel::groups_of(launch) + limits.groups - 1) / limits.groups);
-  stage.slots = static_cast<int>(slots);
+  stage.slots = static_cast<int>(slots_of(stage, slots, limits));
   return stage;
 }
 
@@ -56,25 +65,13 @@ bool writes_one_of(const Step& step, const std::set<int>& buffers) {
   });
 }
 
-/// The buffers that launches of an inference write.
-std::set<int> written_buffers(const Plan& plan) {
-  std::set<int> buffers;
-  for (const Step& step : plan.run) {
-    for (const Access& use : accesses_of(step)) {
-      if (use.writes) buffers.insert(use.buffer);
-    }
-  }
-  return buffers;
-}
-
-/// Whether the kernel of a step reads something before OPERANDS_READY, and all of it lasts.
-bool reads_early(const Step& step, const std::set<int>& written) {
-  bool any = false, all = true;
+/// What the kernel of a step reads before OPERANDS_READY.
+std::vector<Access> early_accesses(const Step& step) {
+  std::vector<Access> uses;
   for_operands(step, [&](int buffer, const kernel::Operand& operand) {
-    any = any || operand.early;
-    all = all && !(operand.early && written.count(buffer) > 0);
+    if (operand.early) uses.push_back({buffer, false});
   });
-  return any && all;
+  return uses;
 }
 
 /// Builds one chain at a time.
@@ -82,8 +79,9 @@ class Builder {
  public:
   Builder(const Plan& plan, const ChainLimits& limits) : plan_(plan), limits_(limits) {}
 
-  /// False if the chain cannot take another stage.
-  bool add(const Step& step, kernel::Stage stage) {
+  /// False if the chain cannot take another stage. `may_wait_within`: its function may have
+  /// OPERANDS_READY.
+  bool add(const Step& step, kernel::Stage stage, bool may_wait_within) {
     std::vector<int> buffers = chain_.buffers;
     const std::vector<Access> uses = accesses_of(step);
     for (const Access& use : uses) stage.buffers.push_back(number_of(use.buffer, buffers));
@@ -93,18 +91,26 @@ class Builder {
     const std::size_t items = kernel::group_items(*stage.launch);
     const bool decides = !limits_.nvidia && !stage.is_free;
     if (decides && items_ != 0 && items_ != items) return false;
+    if (limits_.nvidia && !stage.is_free) {
+      const bool narrow = !stage.launch->slim, wide = items > limits_.items;
+      if ((narrow && wide_) || (wide && narrow_)) return false;
+      narrow_ = narrow_ || narrow;
+      wide_ = wide_ || wide;
+      slim_ = true;
+    }
     if (decides) items_ = items;
     chain_.buffers = std::move(buffers);
     stage.waits = conflict(plan_, open_, uses);
     if (stage.waits) {
+      // What stages before the last wait wrote is there already.
+      const std::vector<Access> early = early_accesses(step);
+      stage.waits_within = may_wait_within && !early.empty() && !conflict(plan_, open_, early);
       open_.clear();
       start_ = 0;
     }
     stage.start = start_ % limits_.groups;
     start_ += kernel::groups_of(*stage.launch);
     open_.insert(open_.end(), uses.begin(), uses.end());
-    chain_.kernel.local_bytes =
-        std::max(chain_.kernel.local_bytes, stage.local_bytes * uz(stage.slots));
     chain_.kernel.stages.push_back(std::move(stage));
     return true;
   }
@@ -112,7 +118,15 @@ class Builder {
   /// Ends the chain; the next one begins at step `first`.
   void end(int first, std::vector<Chain>& chains) {
     chain_.kernel.groups = limits_.groups;
-    chain_.kernel.items = items_ != 0 ? items_ : limits_.items;
+    const bool is_slim = slim_ && !narrow_ && limits_.slim_items > limits_.items;
+    chain_.kernel.items = items_ != 0 ? items_ : is_slim ? limits_.slim_items : limits_.items;
+    for (kernel::Stage& stage : chain_.kernel.stages) {
+      const std::size_t most = chain_.kernel.items / kernel::group_items(*stage.launch);
+      if (!stage.is_free)
+        stage.slots = std::min(stage.slots, static_cast<int>(std::max<std::size_t>(most, 1)));
+      chain_.kernel.local_bytes =
+          std::max(chain_.kernel.local_bytes, stage.local_bytes * uz(stage.slots));
+    }
     chain_.kernel.nvidia = limits_.nvidia;
     chain_.kernel.buffers = static_cast<int>(chain_.buffers.size());
     if (chain_.kernel.stages.size() > 1) chains.push_back(std::move(chain_));
@@ -120,6 +134,7 @@ class Builder {
     chain_.first = first;
     open_.clear();
     start_ = items_ = 0;
+    narrow_ = wide_ = slim_ = false;
   }
 
  private:
@@ -129,6 +144,9 @@ class Builder {
   std::vector<Access> open_;  // of the stages since the last wait
   std::size_t start_ = 0;     // work-groups of the stages since then
   std::size_t items_ = 0;     // that stages demand of a work-group; 0: none does
+  // Whether there are stages that are not slim, stages that need more items than those have, any
+  // that are not free.
+  bool narrow_ = false, wide_ = false, slim_ = false;
 };
 
 }  // namespace
@@ -138,25 +156,25 @@ std::vector<Chain> find_chains(const Plan& plan, const std::vector<std::size_t>&
   std::vector<Chain> chains;
   if (!plan.moves.empty()) return chains;
   Builder builder(plan, limits);
-  const std::set<int> updated = updated_in_place(plan), written = written_buffers(plan);
+  const std::set<int> updated = updated_in_place(plan);
   for (std::size_t i = 0; i < plan.run.size(); ++i) {
     const Step& step = plan.run[i];
     auto stage = stage_of(step.launch, local_bytes[i], limits);
     if (stage && writes_one_of(step, updated)) {
       stage->is_lasting = true;
-      if (!stage->is_free) stage.reset();
+      if (!stage->is_free && !step.launch.asks_to_keep) stage.reset();
     }
     // A predicate is read at the beginning of the function.
-    if (stage && limits.nvidia && !stage->is_free && !step.launch.predicated)
-      stage->waits_within = reads_early(step, written);
+    const bool may_wait_within =
+        limits.nvidia && stage && !stage->is_free && !step.launch.predicated;
     const bool same = i == 0 || step.launch.build_flags == plan.run[i - 1].launch.build_flags;
     const bool is_cut = cuts.count(static_cast<int>(i)) > 0;
     if (!same || is_cut) builder.end(static_cast<int>(i), chains);
     if (!stage) {
       builder.end(static_cast<int>(i) + 1, chains);
-    } else if (!builder.add(step, *stage)) {
+    } else if (!builder.add(step, *stage, may_wait_within)) {
       builder.end(static_cast<int>(i), chains);
-      if (!builder.add(step, *stage)) builder.end(static_cast<int>(i) + 1, chains);
+      if (!builder.add(step, *stage, may_wait_within)) builder.end(static_cast<int>(i) + 1, chains);
     }
   }
   builder.end(static_cast<int>(plan.run.size()), chains);

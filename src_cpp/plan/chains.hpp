@@ -15,6 +15,7 @@ namespace clgpu::plan {
 struct ChainLimits {
   std::size_t groups = 1;       ///< work-groups that the device holds at once
   std::size_t items = 1;        ///< work-items of each, the most that a stage may have
+  std::size_t slim_items = 0;   ///< of a chain of kernel::Launch::slim stages, if that is more
   std::size_t local_bytes = 0;  ///< local memory of each
   std::size_t buffers = 0;      ///< parameters of the kernel
   std::size_t stages = SIZE_MAX;

@@ -259,3 +259,66 @@ def test_tests_of_operations_have_every_tile_of_registers(tmp_path):
     assert {f"tensor_gemm_{size}_registers" for size in sizes} <= set(told["conv2d"])
     assert "tensor_pairs_16x16_registers" in told["conv2d"]
     assert all(len(names) >= 4 for names in told.values())
+
+
+DECODER = """
+from bench.networks.decoder import Decoder, make_decoder
+_core.pretend_chain_groups(8)
+decoder = Decoder(
+    width=128, layers=2, heads=4, key_heads=2, depth=64, hidden=2048, vocabulary=96
+)
+maker = make_decoder(decoder, form="int8", prefill=(), decode=True, cache=256)
+((inputs, outputs),) = maker.signatures().values()
+carry = ",".join(f"{n}=0/{t}/{outputs[n]}" for n, t in inputs.items() if n in outputs)
+delegate, _ = load(maker.build(), chain="on", carry=carry)
+(chains,) = delegate.stats()["chains"]
+forms = ("warps", "ended", "fused")
+products = [node for node in delegate.explain().nodes if node.candidate in forms]
+print(json.dumps([chains["kernels"], chains["launches"], len(products)]))
+"""
+
+
+def test_a_token_is_one_chain_though_its_products_update_the_caches(tmp_path):
+    """The products for keys and values end in the update of what outlives the inference."""
+    device = snapshots.find("nvidia_h200")
+    kernels = {
+        ("fully_connected_warps", "*"): KernelFacts(1024, 8 << 10),
+        ("composite_decode", "*"): KernelFacts(1024, 8 << 10),
+    }
+    device = dataclasses.replace(device, kernels={**device.kernels, **kernels})
+    kernels, launches, products = answer(tmp_path, DECODER, device)
+    assert kernels == 1
+    assert products == 13  # six of a layer, of which one has the gate, too, and the last one
+    assert launches > products
+
+
+# Rows of the products on tensor cores, then one row of many columns and of many elements.
+WIDE = """
+_core.pretend_chain_groups(8)
+m = ModelMaker()
+rng = np.random.default_rng(3)
+x = m.input("x", (64, 128))
+def product(x, rows, cols, depth):
+    weights = m.constant(rng.standard_normal((cols, depth)).astype(np.float32))
+    return m.op("FULLY_CONNECTED", [x, weights], (rows, cols))
+for _ in range(2):
+    x = product(x, 64, 128, 128)
+x = m.op("RESHAPE", [x, m.constant(np.array([1, 8192], np.int32))], (1, 8192))
+x = product(x, 1, 2368, 8192)
+m.output(product(x, 1, 2368, 2368))
+delegate, _ = load(m.build(), chain="on")
+(chains,) = delegate.stats()["chains"]
+nodes = [node.candidate for node in delegate.explain().nodes]
+print(json.dumps([nodes, chains["kernels"], chains["launches"]]))
+"""
+
+
+def test_work_groups_of_a_chain_are_as_large_as_the_registers_of_its_stages_allow(tmp_path):
+    """Stages with work-groups of 512 work-items have a chain of their own."""
+    device = with_products(snapshots.find("nvidia_h200"))
+    warps = {("fully_connected_warps", "*"): KernelFacts(1024, 8 << 10)}
+    device = dataclasses.replace(device, kernels={**device.kernels, **warps})
+    nodes, kernels, launches = answer(tmp_path, WIDE, device)
+    assert nodes[-2:] == ["warps", "warps"]
+    assert all("warps" not in candidate for candidate in nodes[:2])
+    assert (kernels, launches) == (2, 4)

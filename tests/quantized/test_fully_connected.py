@@ -174,9 +174,13 @@ def int4_quantization(rng, cols, per_channel):
 
 # Whole vectors of 32, in two rounds of a work-group.
 LONG_CASES = [((1, 4128), 5), ((3, 96), 6)]
+# Depths that tensor cores take, and more columns than some devices have compute units for.
+DEEP_CASES = [((1, 4160), 37), ((2, 128), 2130), ((1, 64), 5), ((5, 192), 20)]
 
 
-@pytest.mark.parametrize(("cases", "depth"), [(CASES[:5], 65), (LONG_CASES, 4128)])
+@pytest.mark.parametrize(
+    ("cases", "depth"), [(CASES[:5], 65), (LONG_CASES, 4128), (DEEP_CASES, 4160)]
+)
 @pytest.mark.parametrize(("bits", "per_channel"), [(4, False), (4, True), (2, True)])
 def test_floats_times_int4(bits, per_channel, cases, depth, device, precision, rng):
     """In the arithmetic of floats, as int8 weights; stock kernels round the floats to int8."""
@@ -197,6 +201,41 @@ def test_floats_times_int4(bits, per_channel, cases, depth, device, precision, r
         m.build(), inputs, expected, device=device, precision=precision, accumulation=depth,
         reference=False,
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("bits", [4, 8])
+def test_elements_of_a_row_may_be_of_any_size(bits, device, precision, rng):
+    """A kernel may round elements to parts of the largest one of their row."""
+    depth, cols = 256, 24
+    stored = int4_weights(rng, cols, depth, bits)
+    quantization = Quantization(0.03)
+    m = ModelMaker()
+    x = m.input("x", (2, depth))
+    constant = (
+        m.int4_constant(stored, quantization) if bits == 4
+        else m.constant(stored, quantization=quantization)
+    )  # fmt: skip
+    m.output(m.op("FULLY_CONNECTED", [x, constant], (2, cols), version=6))
+    delegate = clgpu_delegate.load(device=device, precision=precision)
+    interpreter = make_interpreter(op_runtime(), m.build(), [delegate])
+    weights = (stored * np.float32(0.03)).astype(np.float64)
+    rows = rng.standard_normal((2, depth)).astype(np.float32)
+    outlier = rows.copy()
+    outlier[0, 7], outlier[1, 3] = 4096, -1e-3
+    for values in (rows, outlier, 1e-4 * rows, np.stack([0 * rows[0], 64 * rows[1]])):
+        values = half_exact(values)
+        (result,) = run_interpreter(interpreter, [values])
+        expected = values.astype(np.float64) @ weights.T
+        lengths = np.linalg.norm(values, axis=1, keepdims=True) * np.linalg.norm(weights, axis=1)
+        assert np.all(np.abs(result - expected) <= 1e-3 * lengths + 1e-7)
+    for bad in (np.nan, np.inf):
+        values = half_exact(rows)
+        values[0, 5] = bad
+        (result,) = run_interpreter(interpreter, [values])
+        reached = stored[:, 5] != 0
+        assert not np.any(np.isfinite(result[0, reached]))
+        expected = values[1].astype(np.float64) @ weights.T
+        np.testing.assert_allclose(result[1], expected, rtol=1e-2, atol=1e-2)
 
 
 # Input shape, columns, elements of a block, activation.

@@ -205,28 +205,36 @@ kernel::Candidate nibbles(const NodeContext& node, const Products& size, const D
 /// Packs weights for warps_nvidia.cl at load time, to the next scratch buffer; the runs of a
 /// work-group begin `apart` columns from each other.
 void add_warps_packing(kernel::Candidate& candidate, const NodeContext& node, int weights,
-                       std::int64_t bits, const Products& size, int apart) {
+                       std::int64_t bits, int digits, const Products& size, int apart) {
   const int scratch = static_cast<int>(candidate.scratch.size());
   const std::int64_t words = round_up(size.cols, kWarpsColumns) * size.depth * bits / 32;
   kernel::Launch pack("fully_connected/pack_warps_nvidia.cl", "fully_connected_pack_warps");
   pack.type("SRC_T", node.input(weights).storage).macro("BITS", bits);
+  pack.macro("DIGITS", digits);
   pack.src(weights).scratch_out(scratch).i32(words).i32(size.cols).i32(size.depth).i32(apart);
   pack.range({uz(words)}, {kElementwiseGroup});
   candidate.launches.push_back(pack);
   candidate.scratch.push_back({words * 4});
 }
 
-/// Warps of a work-group of warps_nvidia.cl, and the steps that each of them has begun to read.
+/// Tiles of a work-group of warps_nvidia.cl, warps of each, and the steps that each of them has
+/// begun to read.
 struct WarpsTile {
-  std::int64_t warps, ahead;
+  std::int64_t tiles, warps, ahead;
 };
 
-/// Measured on an H100 with a row of 3072 and 8192 elements. More steps take registers, so fewer
-/// work-groups run at once; two matrices are two reads in each step.
-WarpsTile warps_tile(std::int64_t bits, std::int64_t depth, bool gated) {
-  if (gated) return {4, bits == 4 ? 4 : 2};
-  constexpr std::int64_t kLongRow = 4096;
-  return {8, bits == 4 ? (depth >= kLongRow ? 8 : 4) : bits == 8 ? 4 : 2};
+/// Measured on an H200 with rows of 3072 and 8192 elements, in chains. More steps take registers,
+/// of which a slim stage has 128; two matrices are two reads in each step, and int8 and half two
+/// and four. Work-groups of 16 warps read and normalise the input once for all their tiles.
+WarpsTile warps_tile(std::int64_t bits, const Products& size, const fully_connected::Fusion& fusion,
+                     const DeviceInfo& device) {
+  constexpr std::int64_t kDeep = 2048, kLongRow = 4096;
+  const bool deep = size.depth >= kDeep;
+  if (fusion.gated) return {deep ? 4 : 1, 4, bits == 4 ? 4 : bits == 8 ? 3 : 2};
+  const std::int64_t ahead = bits == 16 ? 3 : bits == 4 && size.depth >= kLongRow ? 8 : 6;
+  if (fusion.normed && deep) return {4, 4, ahead};
+  const std::int64_t tiles = ceil_div(size.cols, kWarpsColumns);
+  return {tiles > device.compute_units ? 2 : 1, 8, ahead};
 }
 
 /// Columns and work-items of a work-group of wide.cl.
@@ -406,7 +414,7 @@ namespace fully_connected {
 
 std::vector<kernel::Candidate> warps(const NodeContext& node, const Products& size,
                                      const DeviceInfo& device, const Fusion& fusion) {
-  constexpr int kStep = 64;
+  constexpr int kStep = 64, kDigits = 3;
   const ir::Tensor& weights = node.input(kWeights);
   const bool narrow = weights.quantization != nullptr && weights.quantization->narrow;
   const bool bytes = weights.storage == DType::kI8;
@@ -425,17 +433,30 @@ std::vector<kernel::Candidate> warps(const NodeContext& node, const Products& si
   candidate.tensor_cores = true;
   candidate.makes_halves = split;
   const std::int64_t bits = narrow ? 4 : bytes ? 8 : 16;
-  const WarpsTile tile = warps_tile(bits, size.depth, fusion.gated);
+  const WarpsTile tile = warps_tile(bits, size, fusion, device);
   const int apart = fusion.apart > 0 ? fusion.apart : kRun;
-  add_warps_packing(candidate, node, kWeights, bits, size, apart);
-  if (fusion.gated) add_warps_packing(candidate, node, kWeights2, bits, size, apart);
+  // Bytes of the input in place of halves: weights are bytes already, or widened with a third of
+  // the instructions.
+  const std::int64_t bytes_of_digits = size.rows * kDigits * (size.depth + 128);
+  const bool by_digits = bits != 16 && block_of(node) == 0 && device.mma_s8 && size.rows <= 2 &&
+                         bytes_of_digits <= kMostBytes;
+  const int digits = by_digits ? kDigits : 0;
+  add_warps_packing(candidate, node, kWeights, bits, digits, size, apart);
+  if (fusion.gated) add_warps_packing(candidate, node, kWeights2, bits, digits, size, apart);
   auto& launch = add_launch(candidate, node, size, "fully_connected/warps_nvidia.cl",
                             "fully_connected_warps", {false, true, false, true});
   set_blocks(launch, block_of(node));
-  launch.macro("WARPS", tile.warps).macro("AHEAD", tile.ahead).macro("ROWS", size.rows);
-  launch.macro("SPLIT", split ? 1 : 0).macro("DEPTH", size.depth).macro("BITS", bits);
+  launch.slim = true;
+  launch.macro("WARPS", tile.warps).macro("TILES", tile.tiles);
+  launch.macro("AHEAD", tile.ahead).macro("ROWS", size.rows);
+  launch.macro("DIGITS", digits)
+      .macro("SPLIT", split && !by_digits ? 1 : 0)
+      .macro("DEPTH", size.depth)
+      .macro("BITS", bits);
   launch.macro("NORM", fusion.normed ? 1 : 0).macro("GATED", fusion.gated ? 1 : 0);
-  launch.macro("MMA_TYPE", 0).macro("TURN", fusion.apart > 0 ? 1 : 0).macro("APART", apart);
+  launch.macro("MMA_TYPE", by_digits ? 2 : 0)
+      .macro("TURN", fusion.apart > 0 ? 1 : 0)
+      .macro("APART", apart);
   const bool full =
       fusion.apart > 0 && node.input(kCosines).shape.back(0) == 2 * std::int64_t{apart};
   launch.macro("FULL", full ? 1 : 0);
@@ -451,8 +472,9 @@ std::vector<kernel::Candidate> warps(const NodeContext& node, const Products& si
     launch.type("COS_T", node.input(kCosines).storage).type("SIN_T", node.input(kSines).storage);
     launch.src(kCosines).src(kSines);
   }
-  const std::int64_t items = tile.warps * 32;
-  launch.range({uz(ceil_div(size.cols, kWarpsColumns) * items)}, {uz(items)});
+  const std::int64_t items = tile.tiles * tile.warps * 32;
+  const std::int64_t tiles = ceil_div(size.cols, kWarpsColumns);
+  launch.range({uz(ceil_div(tiles, tile.tiles) * items)}, {uz(items)});
   if (!fusion.update) {
     launch.macro("UPDATE", 0);
     return {candidate};
@@ -461,6 +483,7 @@ std::vector<kernel::Candidate> warps(const NodeContext& node, const Products& si
   launch.i32(fusion.update->axis).i32(fusion.update->most).i32(fusion.update->row);
   // What is changed in place needs no copy of the rest.
   candidate.in_place = {kOld};
+  launch.asks_to_keep = true;
   candidate.over_input = launch;
   candidate.over_input->macro("UPDATE", 1);
   launch.macro("UPDATE", 2).src(kOld).i32(node.input(kOld).shape.elements());

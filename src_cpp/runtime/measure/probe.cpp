@@ -209,7 +209,8 @@ Dot8 find_dot8(cl::Context& context, store::Store& store, ProbedDevice& result) 
 }
 
 bool right_chain(cl::Context& context, store::Store& store, const plan::ChainLimits& limits) {
-  const std::uint32_t elements = static_cast<std::uint32_t>(limits.groups * limits.items);
+  const std::size_t items = std::max(limits.items, limits.slim_items);
+  const std::uint32_t elements = static_cast<std::uint32_t>(limits.groups * items);
   std::vector<std::uint32_t> a(elements + 1);
   for (std::uint32_t i = 0; i < elements; ++i) a[i] = i;
   const Bytes start = bytes_of(a);
@@ -217,14 +218,14 @@ bool right_chain(cl::Context& context, store::Store& store, const plan::ChainLim
   for (std::uint32_t stage = 0; stage < kStages; ++stage) {
     const std::vector<std::uint32_t> from = a;
     for (std::uint32_t i = 0; i < elements; ++i)
-      a[i] = from[(i + limits.items + 7) % elements] * 3 + stage;
+      a[i] = from[(i + items + 7) % elements] * 3 + stage;
   }
   a[elements] = 0;
   return bytes_of(a) == run(context, store, kChainFile, "device_chain",
                             kStandard + " -DCHAIN_NVIDIA=" + (limits.nvidia ? "1" : "0") +
-                                " -DITEMS=" + std::to_string(limits.items),
+                                " -DITEMS=" + std::to_string(items),
                             {Bytes(3 * sizeof(std::uint32_t)), start}, start.size(),
-                            static_cast<int>(limits.groups), elements, limits.items);
+                            static_cast<int>(limits.groups), elements, items);
 }
 
 // The capabilities that are probed, in the order of the stored digits; then the digit of dot8.
@@ -298,7 +299,7 @@ std::size_t parameter_bytes(const cl::Context& context) {
 void pretend_chain_groups(std::size_t groups) { pretended_groups = groups; }
 
 plan::ChainLimits chain_limits(cl::Context& context, store::Store& store) {
-  constexpr std::size_t kItems = 256, kWord = 8, kOthers = 4, kFewStages = 4;
+  constexpr std::size_t kItems = 256, kSlimItems = 512, kWord = 8, kOthers = 4, kFewStages = 4;
   const DeviceInfo& info = context.device().info;
   plan::ChainLimits limits;
   limits.groups = static_cast<std::size_t>(std::max(1, info.compute_units));
@@ -306,15 +307,16 @@ plan::ChainLimits chain_limits(cl::Context& context, store::Store& store) {
   limits.local_bytes = info.local_bytes;
   limits.buffers = parameter_bytes(context) / kWord - kOthers;
   limits.nvidia = info.is(GpuFamily::kNvidia);
+  if (limits.nvidia) limits.slim_items = std::min(kSlimItems, info.max_work_group_size);
   // Compilers that copy every function take minutes for many.
   if (!limits.nvidia) limits.stages = kFewStages;
   if (pretended_groups > 0) {
     limits.groups = pretended_groups;
     return limits;
   }
-  const std::string key =
-      sha256_hex(context.identity() + std::to_string(limits.groups) + " " +
-                 std::to_string(limits.items) + "\n" + kernel::assemble(kChainFile));
+  const std::string key = sha256_hex(context.identity() + std::to_string(limits.groups) + " " +
+                                     std::to_string(std::max(limits.items, limits.slim_items)) +
+                                     "\n" + kernel::assemble(kChainFile));
   if (store.get(store::kProbe, key)) return limits;
   ProbedDevice result{info, {}, true};
   const auto works_with = [&](std::size_t groups) {

@@ -147,7 +147,7 @@ kernel::Candidate in_vectors(const NodeContext& node, const Sizes& size, const D
 std::vector<kernel::Candidate> decoding(const NodeContext& node, const Sizes& size,
                                         const DeviceInfo& device) {
   constexpr int kMostRowsOfGroup = 4;  // the registers of an item hold no more
-  constexpr int kMostChunks = 64, kEach = 4, kWarp = 32;
+  constexpr int kMostChunks = 64, kEach = 4, kWarp = 32, kKeys = 16;
   // A probe has found that PTX works (kernels/common/mma.cl), of which the kernel uses shuffles.
   const bool fits = size.depth == 64 || size.depth == 128 || size.depth == 256;
   if (!device.mma_f16 || !fits || size.cols != size.depth || size.rows() > kMostRows ||
@@ -156,7 +156,10 @@ std::vector<kernel::Candidate> decoding(const NodeContext& node, const Sizes& si
   const std::int64_t tiles = ceil_div(size.rows(), kMostRowsOfGroup);
   const std::int64_t rows = ceil_div(size.rows(), tiles);
   const std::int64_t warps = size.depth == 128 ? 8 : 4;
-  const std::int64_t step = warps * (kWarp * 8 / size.depth) * kEach;
+  constexpr int kMostDepth = 128;  // of which the registers hold what the tensor cores add up
+  const bool tensor = node.input(kK).storage == DType::kF16 &&
+                      node.input(kV).storage == DType::kF16 && size.depth <= kMostDepth;
+  const std::int64_t step = warps * (tensor ? kKeys : kWarp * 8 / size.depth * kEach);
   const std::int64_t groups = std::int64_t{size.batches} * size.key_heads * tiles;
   // As many work-groups as run at once.
   const std::int64_t wanted = std::clamp<std::int64_t>(
@@ -170,8 +173,12 @@ std::vector<kernel::Candidate> decoding(const NodeContext& node, const Sizes& si
       {parts * size.depth * kFloat}, {parts * 2 * kFloat}, {groups * kFloat, /*counters=*/true}};
   kernel::Launch launch("composite/decode_nvidia.cl", "composite_decode");
   launch.macro("ROWS", rows).macro("WARPS", warps).macro("DEPTH", size.depth).macro("MMA_TYPE", 0);
+  launch.macro("TENSOR", tensor ? 1 : 0);
+  launch.slim = tensor;
+  if (tensor) launch.macro("SPLIT", node.input(kQ).storage == DType::kF32 ? 1 : 0);
   launch.type("DST_T", node.output(0).storage);
   set_operands(launch, node);
+  if (node.has_input(kMask)) launch.early();
   launch.scratch_inout(0).scratch_inout(1).scratch_inout(2).dst(0);
   launch.i32(size.queries).i32(size.keys).i32(size.heads).i32(size.key_heads);
   push_strides(launch, node, size);
