@@ -112,6 +112,7 @@ uint4 left_of(uint w) {
 
 #define PIECES (DEPTH / 8)  // of eight elements, in a row
 #if DIGITS
+#define NOT_A_NUMBER as_float(0x7fc00000u)
 // Four bytes of a (0 to 3) and b (4 to 7), which the hexadecimal digits of `select` name, the lowest first.
 uint bytes_of(uint a, uint b, uint select) {
   uint v;
@@ -316,7 +317,9 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void fully_connected
 #pragma unroll
     for (int w = 0; w < TILES * WARPS; ++w)
       largest[r] = fmax(largest[r], of_warps[(r + 1) * TILES * WARPS + w]);
-    unit[r] = largest[r] < 1e-30f ? 0.0f : largest[r] == INFINITY ? NAN : largest[r] * 0x1p-22f;
+    unit[r] = largest[r] < 1e-30f      ? 0.0f
+              : largest[r] == INFINITY ? NOT_A_NUMBER
+                                       : largest[r] * 0x1p-22f;
   }
 #pragma unroll
   for (int i = 0; i < OWN_PIECES; ++i) {

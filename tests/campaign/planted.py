@@ -483,8 +483,8 @@ FAULTS = (
     ),
     Fault(
         "src_cpp/plan/chains.cpp",
-        "!stage->is_free && !step.launch.predicated)",
-        "!stage->is_free)",
+        "limits.nvidia && stage && !stage->is_free && !step.launch.predicated;",
+        "limits.nvidia && stage && !stage->is_free;",
         "a stage that a gate may leave out waits before it looks at the gate",
         ("tests/plan/test_on_paper.py",),
     ),

@@ -222,8 +222,8 @@ def test_elements_of_a_row_may_be_of_any_size(bits, device, precision, rng):
     rows = rng.standard_normal((2, depth)).astype(np.float32)
     outlier = rows.copy()
     outlier[0, 7], outlier[1, 3] = 4096, -1e-3
-    for values in (rows, outlier, 1e-4 * rows, np.stack([0 * rows[0], 64 * rows[1]])):
-        values = half_exact(values)
+    for given in (rows, outlier, 1e-4 * rows, np.stack([0 * rows[0], 64 * rows[1]])):
+        values = half_exact(given)
         (result,) = run_interpreter(interpreter, [values])
         expected = values.astype(np.float64) @ weights.T
         lengths = np.linalg.norm(values, axis=1, keepdims=True) * np.linalg.norm(weights, axis=1)
