@@ -364,10 +364,14 @@ Executor::Slower Executor::find_slower(const std::optional<Slower>& among) {
   const Finally all([this] { as_launches_.clear(); });
   const std::optional<std::set<int>> pretended = chain_judgement().slower;
   const auto start = std::chrono::steady_clock::now();
+  // The first launch after a chain that was slower is among them, too, and may begin another one.
+  const auto is_among = [&](const plan::Span& span) {
+    return among->launches.count(span.first) > 0 && among->launches.count(span.first + 1) > 0;
+  };
   Slower slower;
   for (const plan::Span& span : chains_->spans()) {
     if (std::chrono::steady_clock::now() - start > kJudging) break;
-    if (among && among->launches.count(span.first) == 0) continue;
+    if (among && !is_among(span)) continue;
     const StandIn standing(*this);  // others may use the device between two chains
     if (pretended ? pretended->count(span.first) == 0 : !is_slower_with(span.first)) continue;
     as_launches_.insert(span.first);
