@@ -433,7 +433,6 @@ std::vector<kernel::Candidate> warps(const NodeContext& node, const Products& si
   candidate.tensor_cores = true;
   candidate.makes_halves = split;
   const std::int64_t bits = narrow ? 4 : bytes ? 8 : 16;
-  const WarpsTile tile = warps_tile(bits, size, fusion, device);
   const int apart = fusion.apart > 0 ? fusion.apart : kRun;
   // Bytes of the input in place of halves: weights are bytes already, or widened with a third of
   // the instructions.
@@ -441,6 +440,14 @@ std::vector<kernel::Candidate> warps(const NodeContext& node, const Products& si
   const bool by_digits = bits != 16 && block_of(node) == 0 && device.mma_s8 && size.rows <= 2 &&
                          bytes_of_digits <= kMostBytes;
   const int digits = by_digits ? kDigits : 0;
+  WarpsTile tile = warps_tile(bits, size, fusion, device);
+  // Local memory has the input and the sums of all tiles, each from a multiple of 128 bytes on.
+  constexpr std::int64_t kMostLocal = (48 << 10) - 256;
+  const std::int64_t parts = size.rows * (by_digits ? kDigits : split ? 2 : 1);
+  const std::int64_t input_bytes = by_digits ? bytes_of_digits : size.rows * row_bytes;
+  const std::int64_t sums_bytes =
+      tile.warps * kWarpsColumns * parts * std::int64_t{sizeof(float)} * (fusion.gated ? 2 : 1);
+  while (tile.tiles > 1 && input_bytes + tile.tiles * sums_bytes > kMostLocal) tile.tiles /= 2;
   add_warps_packing(candidate, node, kWeights, bits, digits, size, apart);
   if (fusion.gated) add_warps_packing(candidate, node, kWeights2, bits, digits, size, apart);
   auto& launch = add_launch(candidate, node, size, "fully_connected/warps_nvidia.cl",
