@@ -33,13 +33,15 @@
 //           FULL      0|1    1: both numbers of a pair have a cosine and a sine of their own
 //           UPDATE    0..2   1: the other elements of dst stay, 2: they are those of old; SLICED is 0
 //           MMA_TYPE  0|2    see common/mma.cl; 2 with DIGITS
-//           SRC_T, DST_T  float|half  element types; src is half without SPLIT
+//           SRC_T, DST_T  float|half  element types; src is half without SPLIT and DIGITS
 //           NORM_T if NORM == 1  float|half  element type of norm_weight
 //           COS_T, SIN_T if TURN == 1  float|half  element types of cosine and sine
 //           INDEX_T if UPDATE  int|long  element type of start
 //           and those of common/epilogue.cl
 // Numerics  products of halves are exact, sums are float; warps are added in order, the bias last. With
-//           SPLIT, elements beyond 65504 count as 65504. What NORM computes is rounded to half without SPLIT
+//           SPLIT, elements beyond 65504 count as 65504. What NORM computes is rounded to half without SPLIT.
+//           With DIGITS the error of an element is relative to the largest of its row; a row with an infinity or a NaN
+//           gives NaN, one whose elements are all below 1e-30 counts as zero
 #include "common/epilogue.cl"
 #include "common/local.cl"
 #include "common/mma.cl"

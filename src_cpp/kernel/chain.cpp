@@ -210,7 +210,7 @@ void write_loop(std::ostringstream& out, const Chain& chain, const Bodies& bodie
     // A function with OPERANDS_READY waits there; if one of its stages must not, all wait before.
     const std::vector<const Stage*>& stages = shared[number].stages;
     if (std::any_of(stages.begin(), stages.end(),
-                    [](const Stage* one) { return !one->waits_within; }))
+                    [](const Stage* one) { return one->waits && !one->waits_within; }))
       out << "    if (awaits != 0) chain_await(state, awaits, patience);\n    awaits = 0;\n";
     write_work(out, stage, bodies, chain, sizes, shared[number].whole);
     out << "    } break;\n";

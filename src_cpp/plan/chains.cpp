@@ -162,7 +162,7 @@ std::vector<Chain> find_chains(const Plan& plan, const std::vector<std::size_t>&
     auto stage = stage_of(step.launch, local_bytes[i], limits);
     if (stage && writes_one_of(step, updated)) {
       stage->is_lasting = true;
-      if (!stage->is_free && !step.launch.asks_to_keep) stage.reset();
+      if (!stage->is_free && !(limits.nvidia && step.launch.asks_to_keep)) stage.reset();
     }
     // A predicate is read at the beginning of the function.
     const bool may_wait_within =
