@@ -169,6 +169,8 @@ std::vector<kernel::Candidate> decoding(const NodeContext& node, const Sizes& si
   const std::int64_t parts = groups * chunks * rows;
   constexpr std::int64_t kFloat = sizeof(float);
   kernel::Candidate candidate{"decode", {}, {}};
+  candidate.tensor_cores = tensor;
+  candidate.makes_halves = tensor && node.input(kQ).storage == DType::kF32;
   candidate.scratch = {
       {parts * size.depth * kFloat}, {parts * 2 * kFloat}, {groups * kFloat, /*counters=*/true}};
   kernel::Launch launch("composite/decode_nvidia.cl", "composite_decode");
