@@ -8,9 +8,10 @@
 // OpenCL C allows such declarations in kernels only. A stage of a chain is a function, for which
 // common/chain_stage.cl defines these macros: `name` is then a pointer, so its size must not be taken.
 //
-// OPERANDS_READY()                stands between reads of what no launch of an inference writes, such as weights, and
-//                                 all others, in a place that all work-items reach: a stage waits there for those before
-//                                 it. The arguments that are read before are Operand::early
+// OPERANDS_READY()                stands between reads of what no launch of an inference writes, such as weights, or
+//                                 what one wrote that stages have waited for before, and all others, in a place that all
+//                                 work-items reach: a stage waits there for those before it. The arguments that are read
+//                                 before are Operand::early
 //
 // KEEPS_RESULTS()                 whether a launch may change what outlives an inference. Not in a chain that has given
 //                                 up: its operands may be wrong. A work-item asks after OPERANDS_READY

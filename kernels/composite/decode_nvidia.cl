@@ -165,11 +165,10 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void composite_decod
   // Rows of A: g has the upper halves of row g of the scores, g + 8 the lower ones.
   LOCAL_LINES(uint4, halves, PARTS * ROWS * PITCH);
   const int g = lane / 4, q4 = lane % 4;
-  const int own = min(first + min(g, ROWS - 1), rows - 1);  // rows past the end are not stored
-  const int of_own = OF_MASK(own);
+  const int of_own = OF_ROW(min(g, ROWS - 1));  // rows past the end are not stored
   int of_mask[ROWS];
 #pragma unroll
-  for (int r = 0; r < ROWS; ++r) of_mask[r] = OF_MASK(min(first + r, rows - 1));
+  for (int r = 0; r < ROWS; ++r) of_mask[r] = OF_ROW(r);
   float added[4];  // to the scores of keys 2q, 2q + 1, 2q + 8 and 2q + 9
   uint open[2];    // one bit of four for each of keys 0 to 7, and 8 to 15
   READ_MASK(part * chunk + warp * 16);
@@ -190,8 +189,8 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void composite_decod
 #endif
   }
   float largest = -INFINITY, total = 0.0f;  // of row g
-  float4
-      sum[DEPTH / 16];  // of rows 2q and 2q + 1: of each, elements 64h + 8g + 2w and the next one
+  // Of rows 2q and 2q + 1: of each, elements 64h + 8g + 2w and the next one.
+  float4 sum[DEPTH / 16];
 #pragma unroll
   for (int i = 0; i < DEPTH / 16; ++i) sum[i] = 0.0f;
   bool has_queries = false;

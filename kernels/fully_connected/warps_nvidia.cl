@@ -335,10 +335,10 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void fully_connected
                own_unit == 0.0f ? (float8)(0.0f) : x[i] * (1.0f / own_unit));
   }
 #elif NORM
-  float8 x[(PIECES + ITEMS - 1) / ITEMS];
+  float8 x[OWN_PIECES];
   float squares = 0.0f;
 #pragma unroll
-  for (int i = 0; i < (PIECES + ITEMS - 1) / ITEMS; ++i) {
+  for (int i = 0; i < OWN_PIECES; ++i) {
     const int at = i * ITEMS + item;
     if (at < PIECES) {
       x[i] = LOAD8_ALIGNED(SRC_T, src, at * 8);
@@ -357,7 +357,7 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void fully_connected
   for (int w = 0; w < TILES * WARPS; ++w) squares += partials[w];
   const float factor = 1.0f / sqrt(squares / DEPTH + EPSILON);
 #pragma unroll
-  for (int i = 0; i < (PIECES + ITEMS - 1) / ITEMS; ++i) {
+  for (int i = 0; i < OWN_PIECES; ++i) {
     const int at = i * ITEMS + item;
     if (at < PIECES) put(right, at, factor * x[i]);
   }

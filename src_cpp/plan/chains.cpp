@@ -16,11 +16,6 @@ std::size_t most_items_of(const kernel::Launch& launch, const ChainLimits& limit
   return launch.slim ? std::max(limits.items, limits.slim_items) : limits.items;
 }
 
-/// Slots that a chain of so many work-items has for a stage, no more than it has work-groups for.
-std::size_t slots_of(const kernel::Stage& stage, std::size_t slots, const ChainLimits& limits) {
-  return std::min(slots, (kernel::groups_of(*stage.launch) + limits.groups - 1) / limits.groups);
-}
-
 /// The launch as a stage without its buffers; none if it must stay a launch.
 std::optional<kernel::Stage> stage_of(const kernel::Launch& launch, std::size_t local_bytes,
                                       const ChainLimits& limits) {
@@ -45,7 +40,8 @@ std::optional<kernel::Stage> stage_of(const kernel::Launch& launch, std::size_t 
   if (stage.local_bytes > 0) slots = std::min(slots, limits.local_bytes / stage.local_bytes);
   if (kernel::groups_of(launch) > limits.waves * limits.groups * slots) return std::nullopt;
   // A slot more is of no use if each takes one work-group anyway.
-  stage.slots = static_cast<int>(slots_of(stage, slots, limits));
+  slots = std::min(slots, (kernel::groups_of(launch) + limits.groups - 1) / limits.groups);
+  stage.slots = static_cast<int>(slots);
   return stage;
 }
 
@@ -96,7 +92,7 @@ class Builder {
       if ((narrow && wide_) || (wide && narrow_)) return false;
       narrow_ = narrow_ || narrow;
       wide_ = wide_ || wide;
-      slim_ = true;
+      has_groups_ = true;
     }
     if (decides) items_ = items;
     chain_.buffers = std::move(buffers);
@@ -118,7 +114,7 @@ class Builder {
   /// Ends the chain; the next one begins at step `first`.
   void end(int first, std::vector<Chain>& chains) {
     chain_.kernel.groups = limits_.groups;
-    const bool is_slim = slim_ && !narrow_ && limits_.slim_items > limits_.items;
+    const bool is_slim = has_groups_ && !narrow_ && limits_.slim_items > limits_.items;
     chain_.kernel.items = items_ != 0 ? items_ : is_slim ? limits_.slim_items : limits_.items;
     for (kernel::Stage& stage : chain_.kernel.stages) {
       const std::size_t most = chain_.kernel.items / kernel::group_items(*stage.launch);
@@ -134,7 +130,7 @@ class Builder {
     chain_.first = first;
     open_.clear();
     start_ = items_ = 0;
-    narrow_ = wide_ = slim_ = false;
+    narrow_ = wide_ = has_groups_ = false;
   }
 
  private:
@@ -146,7 +142,7 @@ class Builder {
   std::size_t items_ = 0;     // that stages demand of a work-group; 0: none does
   // Whether there are stages that are not slim, stages that need more items than those have, any
   // that are not free.
-  bool narrow_ = false, wide_ = false, slim_ = false;
+  bool narrow_ = false, wide_ = false, has_groups_ = false;
 };
 
 }  // namespace
