@@ -535,11 +535,12 @@ class Generator:
             mask = step.inputs[step.mask]
             self._engine.set(step, step.mask, _mask(places, mask.shape, mask.dtype))
         before, kept = self._state.host, self._on_device[step.key]
-        for name in step.caches:
-            if name in kept and name in before:
+        others = [name for name in step.caches if name not in kept]
+        for name in before:
+            if name in kept:
                 self.delegate.write_carried(self._option_names[name], before[name])
-            elif name not in kept:
-                self._engine.set(step, name, self._cache(step, name))
+        for name in others:
+            self._engine.set(step, name, self._cache(step, name))
         # A step may be repeated if it overwrites what it has written, or all it has changed.
         if lost := [n for n in self._caches.recurrent if n in kept and n not in before]:
             self._unsure = (
@@ -547,11 +548,7 @@ class Generator:
                 "written by position, may have its tokens or not; call reset() and begin anew"
             )
         self._engine.run(step)
-        return {
-            name: self._engine.get(step, output)
-            for name, output in step.caches.items()
-            if name not in kept
-        }
+        return {name: self._engine.get(step, step.caches[name]) for name in others}
 
     def _cache(self, step: Step, name: str) -> Array:
         """The value of a cache for the runtime."""

@@ -6,7 +6,8 @@
 //           ceil(rows / ROWS): sums: [G, chunks, ROWS, DEPTH]; stats: [G, chunks, ROWS, 2]; counters:
 //           [G], zero before and after
 // Launch    a work-group takes ROWS of the queries * heads / key_heads rows of scores that share a head of k
-//           and v, and `chunk` keys; the last one of a head merges their sums: global = (ceil(rows /
+//           and v, and `chunk` keys; the last one of a head merges their sums, of those with keys
+//           that the mask leaves; one alone needs no merging: global = (ceil(rows /
 //           ROWS) * chunks * WARPS * 32, key_heads, batches), local = (WARPS * 32, 1, 1), where
 //           chunks = ceil(keys / chunk), up to 64, and chunk is a multiple of KEYS
 // Macros    ROWS   1..8    rows of a work-group
@@ -41,6 +42,8 @@
 #endif
 #define MOST_CHUNKS 64
 #define EARLY 16  // chunks whose sums are read before the factors are known
+// of an item at the mask, to know which chunks have keys; where there are more, all count
+#define LOOKS 8
 #define QUADS (DEPTH / 4)
 
 #if MASK
@@ -88,6 +91,7 @@ float8 floats_of_half(uint4 v) {
 }
 float from_lane(float v, uint bits) { return as_float(shuffle_xor(as_uint(v), bits)); }
 #define OF_MASK(row) (batch * mb + (head * share + (row) % share) * mn + (row) / share * mt)
+#define OF_ROW(r) OF_MASK(min(first + (r), rows - 1))  // rows past the end are not stored
 #if TENSOR
 float of_lane(float v, uint lane) {
   uint other;
@@ -117,27 +121,53 @@ uint high_halves(uint a, uint b) {
 }
 // Reads the mask of a warp's keys from `base` on, to `added` and `open`.
 #if MASK
-#define IS_OPEN(key)                                                      \
-  ((q4 < ROWS && !MASKED(LOAD(MASK_T, mask, OF_ROW(q4) + (key) * ms))) || \
-   (q4 + 4 < ROWS && !MASKED(LOAD(MASK_T, mask, OF_ROW(q4 + 4) + (key) * ms))))
+#define SEES(row, key) \
+  !MASKED(LOAD(MASK_T, mask, OF_ROW(min(row, ROWS - 1)) + min(key, keys - 1) * ms))
+#define IS_OPEN(key) (SEES(q4, key) | (ROWS > 4 && SEES(q4 + 4, key)))
 #define ADDED(key) LOAD(MASK_T, mask, of_own + min(key, keys - 1) * ms)
 #else
 #define IS_OPEN(key) true
 #define ADDED(key) 0.0f
 #endif
-#define OF_ROW(r) OF_MASK(min(first + (r), rows - 1))
-#define READ_MASK(base)                                                   \
-  do {                                                                    \
-    _Pragma("unroll") for (int j = 0; j < 4; ++j) added[j] =              \
-        ADDED((base) + j / 2 * 8 + q4 * 2 + j % 2);                       \
-    _Pragma("unroll") for (int t = 0; t < 2; ++t) {                       \
-      const int key_of_lane = (base) + t * 8 + g;                         \
-      uint lanes = lanes_with(key_of_lane < end && IS_OPEN(key_of_lane)); \
-      lanes |= lanes >> 1;                                                \
-      open[t] = lanes | lanes >> 2;                                       \
-    }                                                                     \
+#define READ_MASK(base)                                                    \
+  do {                                                                     \
+    _Pragma("unroll") for (int j = 0; j < 4; ++j) added[j] =               \
+        ADDED((base) + j / 2 * 8 + q4 * 2 + j % 2);                        \
+    _Pragma("unroll") for (int t = 0; t < 2; ++t) {                        \
+      const int key_of_lane = (base) + t * 8 + g;                          \
+      uint lanes = lanes_with((key_of_lane < end) & IS_OPEN(key_of_lane)); \
+      lanes |= lanes >> 1;                                                 \
+      open[t] = lanes | lanes >> 2;                                        \
+    }                                                                      \
   } while (0)
 #endif
+
+// Keys that are masked have weights where there is no other one.
+#if MASK && HALF_MASK
+#define ADD_MASKED(i, all, most, weights)                                                     \
+  if ((most) < PLAIN) {                                                                       \
+    for (int key = 0; key < keys; ++key) {                                                    \
+      bool is_open = false;                                                                   \
+      for (int other = 0; other < ROWS; ++other)                                              \
+        is_open = is_open || !MASKED(LOAD(MASK_T, mask, of_mask[other] + key * ms));          \
+      if (is_open) continue;                                                                  \
+      const float factor = weight_of(LEAST, most);                                            \
+      const int of_key = ((batch * keys + key) * key_heads + head) * DEPTH + (i) % QUADS * 4; \
+      weights += factor;                                                                      \
+      all += factor * LOAD4(V_T, v, of_key);                                                  \
+    }                                                                                         \
+  }
+#else
+#define ADD_MASKED(i, all, most, weights)
+#endif
+// Stores four elements of a row, from the sums over all keys.
+#define FINISH(i, all, most, weights)                                                    \
+  do {                                                                                   \
+    const int row = first + (i) / QUADS;                                                 \
+    ADD_MASKED(i, all, most, weights)                                                    \
+    const int at = (batch * queries + row / share) * heads + head * share + row % share; \
+    if (row < rows) STORE4(DST_T, dst, at * DEPTH + (i) % QUADS * 4, (all) / (weights)); \
+  } while (0)
 
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void composite_decode(
     __global const Q_T *q, __global const K_T *k, __global const V_T *v,
@@ -149,6 +179,7 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void composite_decod
   LOCAL_ARRAY(float, factors, ROWS *MOST_CHUNKS);
   LOCAL_ARRAY(float2, whole, ROWS);  // the largest score of a row, and the sum of its weights
   LOCAL_ARRAY(int, done, 1);         // groups that were done before
+  LOCAL_ARRAY(ulong, chunks_of_warps, WARPS);  // bits: a warp has seen a key of the chunk
   const int item = get_local_id(0);
   const int lane = item % 32, warp = item / 32;
   const int chunks = (keys + chunk - 1) / chunk;
@@ -160,15 +191,37 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void composite_decod
   const int rows = queries * share;
   const int group = (batch * key_heads + head) * ((rows + ROWS - 1) / ROWS) + tile;
   const int end = min(keys, part * chunk + chunk);
+  int of_mask[ROWS];
+#pragma unroll
+  for (int r = 0; r < ROWS; ++r) of_mask[r] = OF_ROW(r);
+#if MASK
+  const bool looks = keys <= LOOKS * ITEMS;
+  uint2 seen = looks ? 0U : ~0U;  // a bit for each chunk
+#pragma unroll
+  for (int r = 0; r < ROWS; ++r) {
+    if (looks && (r == 0 || of_mask[r] != of_mask[0])) {
+      float added_to[LOOKS];  // read without waiting for each other
+#pragma unroll
+      for (int j = 0; j < LOOKS; ++j)
+        added_to[j] = LOAD(MASK_T, mask, of_mask[r] + min(j * ITEMS + item, keys - 1) * ms);
+#pragma unroll
+      for (int j = 0; j < LOOKS; ++j) {
+        const ulong bit = 1UL << (min(j * ITEMS + item, keys - 1) / chunk);
+        seen |= MASKED(added_to[j]) ? (uint2)(0U) : as_uint2(bit);
+      }
+    }
+  }
+#pragma unroll
+  for (uint bits = 1; bits < 32; bits *= 2)
+    seen |= (uint2)(shuffle_xor(seen.s0, bits), shuffle_xor(seen.s1, bits));
+  if (lane == 0) chunks_of_warps[warp] = as_ulong(seen);
+#endif
 
 #if TENSOR
   // Rows of A: g has the upper halves of row g of the scores, g + 8 the lower ones.
   LOCAL_LINES(uint4, halves, PARTS * ROWS * PITCH);
   const int g = lane / 4, q4 = lane % 4;
   const int of_own = OF_ROW(min(g, ROWS - 1));  // rows past the end are not stored
-  int of_mask[ROWS];
-#pragma unroll
-  for (int r = 0; r < ROWS; ++r) of_mask[r] = OF_ROW(r);
   float added[4];  // to the scores of keys 2q, 2q + 1, 2q + 8 and 2q + 9
   uint open[2];    // one bit of four for each of keys 0 to 7, and 8 to 15
   READ_MASK(part * chunk + warp * 16);
@@ -304,13 +357,11 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void composite_decod
   OPERANDS_READY();
   const int piece = lane % LANES * 8, slot = lane / LANES;
   float8 query[ROWS];
-  int of_mask[ROWS];
 #pragma unroll
   for (int r = 0; r < ROWS; ++r) {
     const int row = min(first + r, rows - 1);  // rows past the end are not stored
     const int at = (batch * queries + row / share) * heads + head * share + row % share;
     query[r] = scale * LOAD8_ALIGNED(Q_T, q, at * DEPTH + piece);
-    of_mask[r] = OF_MASK(row);
   }
   float largest[ROWS], total[ROWS];
   float8 sum[ROWS];
@@ -403,10 +454,22 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void composite_decod
   }
 #endif
   barrier(CLK_LOCAL_MEM_FENCE);
+  const ulong every = ~0UL >> (MOST_CHUNKS - chunks);
+#if MASK
+  ulong live = 0UL;
+#pragma unroll
+  for (int w = 0; w < WARPS; ++w) live |= chunks_of_warps[w];
+  live &= every;
+  if (live == 0UL) live = every;
+#else
+  const ulong live = every;
+#endif
+  const bool is_live = live >> part & 1UL;
+  const int others = (int)popcount(live) - 1;
   const int mine = (group * chunks + part) * ROWS;
   for (int i = item; i < ROWS * QUADS; i += ITEMS) {
     const int r = i / QUADS;
-    float most = -INFINITY, weights = 0.0f;
+    float most = others == 0 ? LEAST : -INFINITY, weights = 0.0f;
     float4 all = 0.0f;
 #pragma unroll
     for (int w = 0; w < WARPS; ++w) most = fmax(most, stats_of_warps[w * ROWS + r].s0);
@@ -417,24 +480,26 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void composite_decod
       weights += factor * stat.s1;
       all += factor * of_warps[(w * ROWS + r) * QUADS + i % QUADS];
     }
+    if (is_live && others == 0) FINISH(i, all, most, weights);
     // Nobody reads the sums of a chunk without keys.
-    if (most != -INFINITY) sums[mine * QUADS + i] = all;
-    if (i % QUADS == 0) stats[mine + r] = (float2)(most, weights);
+    if (others > 0 && most != -INFINITY) sums[mine * QUADS + i] = all;
+    if (others > 0 && i % QUADS == 0) stats[mine + r] = (float2)(most, weights);
   }
   // The last group to arrive sees what all others have written.
   barrier(CLK_LOCAL_MEM_FENCE);
   if (item == 0) {
-    const int before = count_in(&counters[group]);
-    if (before == chunks - 1) counters[group] = 0;
+    int before = -1;
+    if (is_live && others > 0) before = count_in(&counters[group]);
+    if (before == others) counters[group] = 0;
     done[0] = before;
   }
   barrier(CLK_LOCAL_MEM_FENCE);
-  if (done[0] == chunks - 1) {
+  if (done[0] == others) {
     const int base = group * chunks * ROWS;
     float4 early[EARLY];  // on its way while the factors are computed
 #pragma unroll
     for (int c = 0; c < EARLY; ++c) {
-      if (c < chunks && item < ROWS * QUADS) early[c] = sums[(base + c * ROWS) * QUADS + item];
+      if (live >> c & 1UL && item < ROWS * QUADS) early[c] = sums[(base + c * ROWS) * QUADS + item];
     }
     for (int r = warp; r < ROWS; r += WARPS) {
       float2 stat[MOST_CHUNKS / 32];
@@ -443,7 +508,7 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void composite_decod
       for (int i = 0; i < MOST_CHUNKS / 32; ++i) {
         const int c = i * 32 + lane;
         stat[i] = (float2)(-INFINITY, 0.0f);
-        if (c < chunks) stat[i] = stats[base + c * ROWS + r];
+        if (c < chunks && live >> c & 1UL) stat[i] = stats[base + c * ROWS + r];
         most = fmax(most, stat[i].s0);
       }
 #pragma unroll
@@ -461,13 +526,13 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void composite_decod
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     for (int i = item; i < ROWS * QUADS; i += ITEMS) {
-      const int r = i / QUADS, row = first + r;
-      if (row >= rows) break;
+      const int r = i / QUADS;
+      if (first + r >= rows) break;
       float4 all = 0.0f;
 #pragma unroll
       for (int c = 0; c < EARLY; ++c) {
         const float factor = c < chunks ? factors[r * MOST_CHUNKS + c] : 0.0f;
-        if (i != item && c < chunks) early[c] = sums[(base + c * ROWS) * QUADS + i];
+        if (i != item && live >> c & 1UL) early[c] = sums[(base + c * ROWS) * QUADS + i];
         if (factor != 0.0f) all += factor * early[c];
       }
 #pragma unroll 8
@@ -476,22 +541,7 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void composite_decod
         if (factor != 0.0f) all += factor * sums[(base + c * ROWS) * QUADS + i];
       }
       float weights = whole[r].s1;
-#if MASK && HALF_MASK
-      if (whole[r].s0 < PLAIN) {
-        for (int key = 0; key < keys; ++key) {
-          bool open = false;
-          for (int other = 0; other < ROWS; ++other)
-            open = open || !MASKED(LOAD(MASK_T, mask, of_mask[other] + key * ms));
-          if (open) continue;
-          const float factor = weight_of(LEAST, whole[r].s0);
-          const int at = ((batch * keys + key) * key_heads + head) * DEPTH + i % QUADS * 4;
-          weights += factor;
-          all += factor * LOAD4(V_T, v, at);
-        }
-      }
-#endif
-      const int at = (batch * queries + row / share) * heads + head * share + row % share;
-      STORE4(DST_T, dst, at * DEPTH + i % QUADS * 4, all / weights);
+      FINISH(i, all, whole[r].s0, weights);
     }
   }
 }

@@ -16,7 +16,8 @@ namespace {
 constexpr std::uintptr_t kVectorBytes = 64;
 constexpr std::int64_t kLineBytes = 64;
 
-// Of fewer, a copy takes as long from other memory.
+// Of fewer, an upload takes as long from other memory, and the host copies results that are in a
+// pinned block.
 constexpr std::int64_t kPinnedBytes = 64 << 10;
 
 constexpr const char* kStays = "it shares the memory of a tensor that stays on the device";
@@ -84,6 +85,7 @@ void choose_roads(Plan& plan, const DeviceInfo& device, const PlanOptions& optio
       }
       if (!device.unified_memory) {
         t.reason = "the device has its own memory";
+        t.by_block = transfers == &plan.downloads && t.bytes < kPinnedBytes;
         continue;
       }
       const auto buffer = static_cast<std::size_t>(t.buffer);

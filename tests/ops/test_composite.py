@@ -161,6 +161,36 @@ def test_rows_may_see_late_keys_only(queries, device, precision, rng):
     check(model, [*inputs, mask], [expected], device=device, precision=precision, accumulation=214)
 
 
+SEEN = {
+    "one_chunk": ([slice(5)], [slice(5)]),
+    "the_last_chunk": ([slice(690, 700)], [slice(699, 700)]),
+    "two_chunks": ([slice(5), slice(400, 410)], [slice(5), slice(400, 410)]),
+    "another_for_each_query": ([slice(5)], [slice(600, 640)]),
+    "all": ([slice(None)], [slice(None)]),
+}
+
+
+@pytest.mark.parametrize("depth", [64, 128])
+@pytest.mark.parametrize("length", [700, 2200])
+@pytest.mark.parametrize("seen", SEEN)
+def test_what_is_seen_lies_in_few_chunks_of_keys(seen, length, depth, device, precision, rng):
+    """A work-group whose chunk of keys is the only one that counts merges nothing."""
+    first, second = SEEN[seen]
+    for queries in (1, 2):
+        inputs = operands(rng, 1, queries, length, 6, 2, depth)
+        inputs[0] /= 4
+        mask = np.full((1, 1, queries, length), -np.inf, np.float32)
+        for query, slices in enumerate((first, second)[:queries]):
+            for each in slices:
+                mask[0, 0, query, each] = 0
+        expected = attention(*inputs, mask, scale=0.125)
+        model = model_of([*inputs, mask], 0.125)
+        check(
+            model, [*inputs, mask], [expected], device=device, precision=precision,
+            accumulation=length + depth,
+        )  # fmt: skip
+
+
 @pytest.mark.parametrize("queries", [1, 3, 70])
 @pytest.mark.parametrize("hidden", [-np.inf, -1e9])
 def test_a_row_that_sees_nothing(hidden, queries, device, precision, rng):

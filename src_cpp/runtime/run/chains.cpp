@@ -75,14 +75,6 @@ Chains::Chains(cl::Context& context, const Addresses& addresses, const plan::Pla
   }
 }
 
-Chains::~Chains() {
-  if (gave_up_ == nullptr) return;
-  const cl::Api& api = context_.api();
-  api.clEnqueueUnmapMemObject(queue_.get(), pinned_.get(), const_cast<cl::cl_uint*>(gave_up_), 0,
-                              nullptr, nullptr);
-  api.clFinish(queue_.get());
-}
-
 ChainsTaken Chains::taken() const {
   ChainsTaken taken;
   taken.kernels = static_cast<int>(chains_.size());
@@ -117,14 +109,9 @@ void Chains::build(store::Store& store, cl::Context::Programs& programs) {
   const cl::Api& api = context_.api();
   queue_ = context_.create_queue();
   state_ = context_.create_buffer(kState * kWord, "the state of chains");
-  pinned_ = context_.create_pinned(kWord);
-  cl::cl_int code = pinned_ ? cl::CL_SUCCESS : cl::CL_OUT_OF_RESOURCES;
-  if (pinned_) {
-    gave_up_ = static_cast<cl::cl_uint*>(api.clEnqueueMapBuffer(queue_.get(), pinned_.get(),
-                                                                cl::CL_TRUE, cl::CL_MAP_WRITE, 0,
-                                                                kWord, 0, nullptr, nullptr, &code));
-  }
-  cl::check(code, "clEnqueueMapBuffer", "the state of chains");
+  cl::cl_int problem = cl::CL_SUCCESS;
+  pinned_ = Pinned(context_, queue_, kWord, &problem);
+  cl::check(problem, "clEnqueueMapBuffer", "the state of chains");
   const std::array<cl::cl_uint, kState> zeros{};
   cl::check(api.clEnqueueWriteBuffer(queue_.get(), state_.get(), cl::CL_TRUE, 0, sizeof zeros,
                                      zeros.data(), 0, nullptr, nullptr),
@@ -181,10 +168,10 @@ std::size_t Chains::launch(std::size_t step, const cl::QueueHandle& queue) {
 }
 
 void Chains::ask(const cl::QueueHandle& queue) {
-  cl::check(context_.api().clEnqueueReadBuffer(
-                queue.get(), state_.get(), cl::CL_FALSE, kGaveUp * kWord, kWord,
-                const_cast<cl::cl_uint*>(gave_up_), 0, nullptr, nullptr),
-            "clEnqueueReadBuffer", "the state of chains");
+  cl::check(
+      context_.api().clEnqueueReadBuffer(queue.get(), state_.get(), cl::CL_FALSE, kGaveUp * kWord,
+                                         kWord, pinned_.data(), 0, nullptr, nullptr),
+      "clEnqueueReadBuffer", "the state of chains");
 }
 
 }  // namespace clgpu::runtime

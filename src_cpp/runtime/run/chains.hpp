@@ -10,6 +10,7 @@
 #include "cl/context.hpp"
 #include "plan/chains.hpp"
 #include "plan/plan.hpp"
+#include "runtime/run/pinned.hpp"
 #include "runtime/run/shared_kernel.hpp"
 
 namespace clgpu::runtime {
@@ -75,7 +76,6 @@ class Chains {
   Chains(cl::Context& context, const Addresses& addresses, const plan::Plan& plan,
          const std::vector<std::size_t>& local_bytes, const plan::ChainLimits& limits,
          const std::set<int>& cuts = {});
-  ~Chains();
   Chains(const Chains&) = delete;
   Chains& operator=(const Chains&) = delete;
 
@@ -104,7 +104,7 @@ class Chains {
   void ask(const cl::QueueHandle& queue);
   /// Whether no chain gave up, once the queue has finished what ask() has enqueued. Otherwise all
   /// results of the inference are wrong.
-  bool finished() const { return *gave_up_ == 0; }
+  bool finished() const { return *static_cast<const volatile cl::cl_uint*>(pinned_.data()) == 0; }
 
  private:
   struct Bound {
@@ -118,8 +118,7 @@ class Chains {
   std::vector<Bound> chains_;
   cl::QueueHandle queue_;  // of mapping
   cl::Memory state_;       // as kernels/common/chain.cl has it
-  cl::MemHandle pinned_;
-  volatile cl::cl_uint* gave_up_ = nullptr;  // in pinned_
+  Pinned pinned_;          // a number: whether a chain gave up
 };
 
 }  // namespace clgpu::runtime

@@ -58,6 +58,24 @@ Transfers::Transfers(cl::Context& context, const cl::QueueHandle& queue, const p
     ways_.push_back({&t, true, bindable[ways_.size()], t.road, t.reason});
   for (const Transfer& t : plan.downloads)
     ways_.push_back({&t, false, bindable[ways_.size()], t.road, t.reason});
+  make_block();
+}
+
+// Without it, the driver copies to the runtime's memory.
+void Transfers::make_block() {
+  std::size_t bytes = 0;
+  std::vector<std::size_t> places;
+  for (const Transfer& t : plan_.downloads) {
+    places.push_back(bytes);
+    if (t.by_block) bytes += size(plan::whole_lines(t.bytes));
+  }
+  if (bytes == 0) return;
+  block_ = Pinned(context_, queue_, bytes);
+  if (block_.data() == nullptr) return;
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    Way& way = ways_[plan_.uploads.size() + i];
+    if (way.planned->by_block) way.landing = static_cast<char*>(block_.data()) + places[i];
+  }
 }
 
 Transfers::~Transfers() {
@@ -369,6 +387,15 @@ void Transfers::read(std::size_t index, void* data, bool blocking, Recording* re
   if (recording != nullptr) recording->end(context_.api());
 }
 
+// The memory of ours that has an output before the runtime's has it; null if there is none.
+void* Transfers::source_of(Way& way) {
+  if (way.mapped != nullptr) return way.mapped;
+  if (way.landing != nullptr) return way.landing;
+  if (!converts(*way.planned)) return nullptr;
+  way.staged.resize(halves(*way.planned));
+  return way.staged.data();
+}
+
 void Transfers::up(const std::vector<const void*>& inputs, Recording* recording) {
   for (std::size_t i = 0; i < ways_.size(); ++i) {
     Way& way = ways_[i];
@@ -429,8 +456,8 @@ void Transfers::down(const std::vector<void*>& outputs, Recording* recording, bo
       cl::counters().bytes_down += static_cast<std::uint64_t>(t.bytes);
       way.mapped = way.road == Road::kMapped ? map(way, cl::CL_MAP_READ, last) : nullptr;
       if (way.mapped != nullptr) continue;
-      if (converts(*way.planned)) way.staged.resize(halves(t));
-      read(i, converts(*way.planned) ? way.staged.data() : outputs[i - first], last, recording);
+      void* const own = source_of(way);
+      read(i, own == nullptr ? outputs[i - first] : own, last, recording);
     }
   }
   if (waits && (outputs.empty() || ways_.back().lent))
@@ -438,12 +465,12 @@ void Transfers::down(const std::vector<void*>& outputs, Recording* recording, bo
   for (std::size_t i = first; i < ways_.size(); ++i) {
     Way& way = ways_[i];
     if (way.road == Road::kHostPointer || way.lent) continue;
-    const void* source = way.mapped != nullptr ? way.mapped : way.staged.data();
+    const void* const source = source_of(way);
     Recording* const copying = way.mapped != nullptr ? recording : nullptr;
     if (copying != nullptr) copying->begin_download(i - first);
     if (converts(*way.planned)) {
       to_host_form(*way.planned, source, outputs[i - first]);
-    } else if (way.mapped != nullptr) {
+    } else if (source != nullptr) {
       std::memcpy(outputs[i - first], source, size(way.planned->bytes));
     }
     if (copying != nullptr) copying->end_on_host();

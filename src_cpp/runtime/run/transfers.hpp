@@ -10,6 +10,7 @@
 #include "cl/context.hpp"
 #include "plan/plan.hpp"
 #include "runtime/run/allocation.hpp"
+#include "runtime/run/pinned.hpp"
 #include "runtime/run/recorder.hpp"
 
 namespace clgpu::runtime {
@@ -113,6 +114,7 @@ class Transfers {
     std::unique_ptr<void, AlignedDelete> block{};
     cl::MemHandle stand_in{};
     std::vector<std::uint16_t> staged{};  // halves, if the driver copies them
+    void* landing = nullptr;              // in block_: where the driver copies it to, if not null
     void* mapped = nullptr;               // of the road kMapped, during up() and down()
     cl::MemHandle lent{};                 // the application's buffer; changes under roads_mutex_
     bool is_bound = false;                // kernels work on `lent`
@@ -140,6 +142,8 @@ class Transfers {
   void unmap_own(Way& way);
   void write(std::size_t index, const void* data, Recording* recording);
   void read(std::size_t index, void* data, bool blocking, Recording* recording);
+  void make_block();
+  void* source_of(Way& way);
 
   cl::Context& context_;
   const cl::QueueHandle& queue_;
@@ -148,6 +152,7 @@ class Transfers {
   Parting parting_;
   bool& stale_;
   std::vector<Way> ways_;  // inputs, then outputs
+  Pinned block_;           // of outputs with few bytes
   mutable std::mutex roads_mutex_;
 };
 
