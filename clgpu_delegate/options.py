@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 Engines = Union[str, Mapping[str, str]]
 Plan = Union["os.PathLike[str]", PrecisionPlan]
 Nodes = Union[str, Iterable[Union[int, str]]]
-Carried = Union[str, Mapping[str, Mapping[int, tuple[int, int]]]]
+Carried = Union[str, Mapping[str, Mapping[int, tuple[int, ...]]]]
 _Row = dict[str, Any]  # of _core.option_table()
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -270,8 +270,9 @@ class Options:
     a plus sign. Such as the caches of a language model, see `clgpu_delegate.Generator`, which sets
     this option. The interpreter's tensors are neither read nor written: `Delegate.carried` has the
     values, which begin as zeros. An output as its own input, such as ``0/9/9``, only stays on the
-    device. In a graph where other nodes than those of one partition use them, they are ordinary
-    inputs and outputs."""
+    device; with a number behind it, as in ``0/9/9/40``, each inference also finds so many of the
+    largest elements of each row, with 0 the index of the largest and the sum. In a graph where
+    other nodes than those of one partition use them, they are ordinary inputs and outputs."""
 
     verify: Literal["off", "first"] | int = "off"
     """Compute the first inference, or every Nth one, with the CPU's kernels, too, and replace wrong
@@ -479,8 +480,8 @@ def _carried(row: _Row, value: object) -> str:
             raise _wrong(row, value, "a dict of name: {graph: (input, output)}")
         try:
             pairs = [
-                f"{_index(graph)}/{_index(before)}/{_index(after)}"
-                for graph, (before, after) in graphs.items()
+                "/".join(str(_index(number)) for number in (graph, before, after, *largest))
+                for graph, (before, after, *largest) in graphs.items()
             ]
         except (TypeError, ValueError):
             raise _wrong(row, value, "a dict of name: {graph: (input, output)}") from None

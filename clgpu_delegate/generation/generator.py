@@ -444,9 +444,9 @@ class Generator:
             self._finds_largest = False
             self._notes.append(f"{step.logits}: the device cannot find the largest: {error}")
 
-    def _carry(self) -> dict[str, dict[int, tuple[int, int]]]:
+    def _carry(self) -> dict[str, dict[int, tuple[int, ...]]]:
         """The option ``carry``."""
-        carry: dict[str, dict[int, tuple[int, int]]] = {}
+        carry: dict[str, dict[int, tuple[int, ...]]] = {}
         for step in (self._decode, *self._prefill):
             for before, after in step.caches.items():
                 graphs = carry.setdefault(self._option_names[before], {})
@@ -454,7 +454,7 @@ class Generator:
         if self._kept_logits is not None:
             assert self._decode.logits is not None
             index = self._decode.outputs[self._decode.logits].index
-            carry[self._kept_logits] = {self._decode.graph: (index, index)}
+            carry[self._kept_logits] = {self._decode.graph: (index, index, self._top_k or 0)}
         return carry
 
     @contextlib.contextmanager

@@ -196,12 +196,13 @@ bool read_engines(Options& options, const std::string& value) {
 }
 
 // "kv_0=0/5/12+1/6/13": in graph 0 the input is tensor 5 and the output 12, in graph 1 6 and 13.
+// "logits=0/9/9/0": an output that stays, of which each inference finds the largest element.
 bool read_carried(Options& options, const std::string& value) {
   options.carry.clear();
   for (const std::string& item : split(value)) {
     const auto equals = item.find('=');
     if (equals == 0 || equals == std::string::npos) return false;
-    CarriedTensor tensor{item.substr(0, equals), {}};
+    CarriedTensor tensor{item.substr(0, equals), {}, -1};
     const bool known = std::any_of(options.carry.begin(), options.carry.end(),
                                    [&](const CarriedTensor& t) { return t.name == tensor.name; });
     if (known) return false;
@@ -218,7 +219,10 @@ bool read_carried(Options& options, const std::string& value) {
         parts.push_back(*part);
         numbers.erase(0, slash + 1);
       }
-      if (parts.size() != 3) return false;
+      const int largest = parts.size() == 4 ? parts[3] : -1;
+      if (parts.size() != 3 && (parts.size() != 4 || parts[1] != parts[2])) return false;
+      if (!tensor.graphs.empty() && largest != tensor.largest) return false;
+      tensor.largest = largest;
       if (!tensor.graphs.emplace(parts[0], CarriedTensor::Pair{parts[1], parts[2]}).second)
         return false;
     }
@@ -460,7 +464,9 @@ apps start no programs of their own.)"},
        "after a plus sign",
        R"(Such as the caches of a language model, see `clgpu_delegate.Generator`, which sets this
 option. The interpreter's tensors are neither read nor written: `Delegate.carried` has the values,
-which begin as zeros. An output as its own input, such as ``0/9/9``, only stays on the device. In a graph where other nodes than those of one partition use them, they are
+which begin as zeros. An output as its own input, such as ``0/9/9``, only stays on the device; with
+a number behind it, as in ``0/9/9/40``, each inference also finds so many of the largest elements of
+each row, with 0 the index of the largest and the sum. In a graph where other nodes than those of one partition use them, they are
 ordinary inputs and outputs.)"},
       {"verify", "off",
        one_of_or_count({{"off", kVerifyOff}, {"first", kVerifyFirst}}, 1,

@@ -47,6 +47,9 @@ struct CarriedTensor {
   };
   std::string name;
   std::map<int, Pair> graphs;  ///< by index of the graph in the model
+  /// If not negative, each inference finds the largest elements, as find_largest() does with this
+  /// count (delegate/building/largest.hpp).
+  int largest = -1;
 };
 
 /// Special values of Options::verify; n > 0 means the first inference and every n-th after it.

@@ -236,10 +236,11 @@ class Reader {
         continue;
       }
       if (!is_of_word(next())) return tensor;
-      enum class Fact { kId, kState, kCarried, kFed, kKept, kRank, kStorage, kQuantized, kPart };
+      enum class Fact { kId, kState, kCarried, kLargest, kFed, kKept, kRank, kStorage, kQuantized, kPart };
       switch (choice<Fact>({{"tflite", Fact::kId},
                             {"state", Fact::kState},
                             {"carried", Fact::kCarried},
+                            {"largest_of", Fact::kLargest},
                             {"fed", Fact::kFed},
                             {"kept", Fact::kKept},
                             {"rank", Fact::kRank},
@@ -258,6 +259,10 @@ class Reader {
         case Fact::kCarried:
           expect('=');
           tensor.carried = small(0);
+          break;
+        case Fact::kLargest:
+          expect('=');
+          tensor.largest_of = small(0);
           break;
         case Fact::kFed:
           tensor.is_fed = true;

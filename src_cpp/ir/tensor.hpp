@@ -58,6 +58,10 @@ struct Tensor {
   /// inferences (runtime/run/carried.hpp). The output of that number is its next value. -1: it is
   /// the runtime's.
   int carried = -1;
+  /// Of an output of the graph: it holds the largest elements of the carried tensor of this number,
+  /// or their indices (delegate/building/largest.hpp), and is no tensor of the runtime's. -1: of
+  /// none.
+  int largest_of = -1;
   /// Of an input of the graph: the application sets it, no node of the model computes it. Noted
   /// where the option 'reuse' is on.
   bool is_fed = false;

@@ -11,7 +11,7 @@
 //
 // A tensor is described where it is first written, or before all nodes if no node writes it. After
 // its type and shape follow, if they differ from the default: "name" tflite=ID state=N carried=N
-// rank=N storage=TYPE quantized(SCALES, ZERO POINTS, axis=N, block=N, narrow=true) part(%WHOLE,
+// largest_of=N fed kept rank=N storage=TYPE quantized(SCALES, ZERO POINTS, axis=N, block=N, narrow=true) part(%WHOLE,
 // pitch=N, first=N). A constant is a list such as [1, 2], splat(VALUE, COUNT) or hex(BYTES), of the
 // tensor's type, or of the type written before it. Tensors without any reference are not written. A
 // comment begins with

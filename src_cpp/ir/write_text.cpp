@@ -168,6 +168,7 @@ class Writer {
     if (tensor.tflite_id >= 0) text += " tflite=" + std::to_string(tensor.tflite_id);
     if (tensor.state >= 0) text += " state=" + std::to_string(tensor.state);
     if (tensor.carried >= 0) text += " carried=" + std::to_string(tensor.carried);
+    if (tensor.largest_of >= 0) text += " largest_of=" + std::to_string(tensor.largest_of);
     if (tensor.is_fed) text += " fed";
     if (tensor.is_kept) text += " kept";
     if (tensor.model_rank != tensor.shape.rank())

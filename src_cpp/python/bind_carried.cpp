@@ -75,6 +75,7 @@ void write(const NativeDelegate& self, const std::string& name, const py::bytes&
                       std::to_string(bytes.size()) + " bytes; " +
                       std::to_string(form.host_bytes()) + " are needed");
   const WithoutPython released;
+  carriers->forget_found(number);
   carriers->set()->write(number, bytes.data());
 }
 
@@ -82,8 +83,10 @@ void clear(const NativeDelegate& self) {
   const std::shared_ptr<delegate::Carriers> carriers = self.state().carried.last();
   if (carriers == nullptr) return;
   const WithoutPython released;
-  for (std::size_t i = 0; i < carriers->set()->size(); ++i)
+  for (std::size_t i = 0; i < carriers->set()->size(); ++i) {
+    carriers->forget_found(static_cast<int>(i));
     carriers->set()->clear(static_cast<int>(i));
+  }
 }
 
 py::tuple largest(NativeDelegate& self, const std::string& name, int count) {

@@ -282,6 +282,76 @@ def test_the_largest_elements_of_a_tensor_are_found_where_it_lies(options, devic
     assert delegate.stats()["objects_created"] == before
 
 
+def found(delegate, name, count) -> tuple[np.ndarray, np.ndarray, int]:
+    """The largest elements, and how many launches it took to tell."""
+    before = delegate.stats()["launches"]
+    values, indices = delegate._largest_carried(name, count)
+    return values, indices, delegate.stats()["launches"] - before
+
+
+@pytest.mark.parametrize("options", [{}, {"precision": "fp16"}, {"half_io": True}], ids=str)
+@pytest.mark.parametrize("count", [0, 1, 5])
+def test_inferences_find_the_largest_elements(count, options, device, rng):
+    """With their other results; what writes the tensor otherwise is looked at when it is asked."""
+    content, carry = outputs_only()
+    ((graph, (y, _)),) = carry["y"].items()
+    delegate = clgpu_delegate.load(
+        device=device, carry={"y": {graph: (y, y, count)}}, zero_copy="off", **options
+    )
+    interpreter = make_interpreter("auto", content, [delegate])
+    for _ in range(2):
+        x = rng.permutation(240).reshape(2, 3, 40).astype(np.float32)
+        give(interpreter, x)
+        values, indices, launches = found(delegate, "y", count or None)
+        assert launches == 0
+        rows = -x.reshape(6, 40)
+        order = np.argsort(-rows, axis=1)[:, : count or 1]
+        np.testing.assert_array_equal(indices.reshape(order.shape), order)
+        expected = np.take_along_axis(rows, order, 1) if count else rows.sum(1)
+        np.testing.assert_allclose(values.reshape(expected.shape), expected, rtol=1e-3)
+    assert found(delegate, "y", 7)[2] > 0  # another count
+    delegate.write_carried("y", np.float32(rows[:, ::-1].reshape(2, 3, 40)))
+    values, indices, launches = found(delegate, "y", count or None)
+    assert launches > 0
+    np.testing.assert_array_equal(indices.reshape(order.shape), 39 - order)
+    delegate.clear_carried()
+    assert (found(delegate, "y", count or None)[1].reshape(6, -1)[:, 0] == 0).all()
+
+
+def test_verification_leaves_the_largest_elements_to_be_asked_for(device, rng):
+    content, carry = outputs_only()
+    ((graph, (y, _)),) = carry["y"].items()
+    delegate = clgpu_delegate.load(device=device, carry={"y": {graph: (y, y, 0)}}, verify=1)
+    interpreter = make_interpreter("auto", content, [delegate])
+    give(interpreter, x := rng.random((2, 3, 40), np.float32))
+    _, indices, launches = found(delegate, "y", None)
+    assert launches > 0
+    np.testing.assert_array_equal(indices, np.argmin(x.reshape(6, 40), 1))
+
+
+NO_KERNEL = """
+from tests.delegate.test_carried import *
+from clgpu_delegate import _core
+for name in _core.kernel_sources():
+    if name.startswith("topk/"):
+        _core.override_kernel_source(name, "no OpenCL C")
+content, carry = outputs_only()
+((graph, (y, _)),) = carry["y"].items()
+delegate = clgpu_delegate.load(carry={"y": {graph: (y, y, 5)}}, cache="off")
+interpreter = make_interpreter("auto", content, [delegate])
+x = np.arange(240, dtype=np.float32).reshape(2, 3, 40)
+give(interpreter, x)
+np.testing.assert_array_equal(delegate.read_carried("y"), -x)
+assert delegate.stats()["last_invoke"]["launches"] == 1
+with pytest.raises(ClgpuError, match="topk"):
+    delegate._largest_carried("y", 5)
+"""
+
+
+def test_a_device_without_a_kernel_for_it_computes_the_rest():
+    assert_succeeds(run_python(NO_KERNEL))
+
+
 def test_what_the_largest_elements_are_not_found_of():
     content, carry = outputs_only(dtype=np.int32)
     delegate = clgpu_delegate.load(carry=carry)
@@ -357,6 +427,10 @@ def test_values_that_the_option_does_not_take():
         ("a", "option 'carry' is 'a'; allowed: name=graph/input/output"),
         ("a=1/2", "option 'carry' is 'a=1/2'"),
         ("a=1/2/3/4", "option 'carry' is 'a=1/2/3/4'"),
+        ("a=1/2/2/x", "option 'carry' is 'a=1/2/2/x'"),
+        ("a=1/2/2/3/4", "option 'carry' is 'a=1/2/2/3/4'"),
+        ("a=1/2/2/3+2/4/4", "option 'carry' is"),
+        ({"a": {1: (2, 2, "x")}}, "option 'carry' is"),
         ("a=1/2/x", "option 'carry' is 'a=1/2/x'"),
         ("a=1/2/3+1/4/5", "option 'carry' is"),
         ("a=0/1/2,a=0/3/4", "option 'carry' is"),

@@ -11,7 +11,9 @@ std::vector<std::string> names_of(const Options& options) {
 
 }  // namespace
 
-Carriers::Carriers(const Target& target) : Carriers(target, names_of(target.options)) {}
+Carriers::Carriers(const Target& target) : Carriers(target, names_of(target.options)) {
+  for (const CarriedTensor& tensor : target.options.carry) counts_.push_back(tensor.largest);
+}
 
 Carriers::Carriers(const Target& target, std::vector<std::string> names)
     : set_(std::make_shared<runtime::CarriedSet>(target.context, names)),
@@ -30,6 +32,36 @@ Carriers::Finder Carriers::finder(std::pair<int, int> what, const std::function<
   Finder& known = finders_[what];
   if (known == nullptr) known = make();
   return known;
+}
+
+void Carriers::forget_found(int number) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (const auto known = found_.find(number); known != found_.end()) known->second.is_true = false;
+}
+
+void* Carriers::place_for_found(int number, DType type, std::size_t bytes) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  Largest& largest = found_[number].largest;
+  if (type == DType::kI32) {
+    largest.indices.resize(bytes / sizeof largest.indices[0]);
+    return largest.indices.data();
+  }
+  largest.values.resize(bytes / sizeof largest.values[0]);
+  return largest.values.data();
+}
+
+void Carriers::tell_found(int number) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  found_[number].is_true = true;
+}
+
+std::optional<Largest> Carriers::found(int number, int count) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto known = found_.find(number);
+  if (known == found_.end() || !known->second.is_true ||
+      counts_.at(static_cast<std::size_t>(number)) != count)
+    return std::nullopt;
+  return known->second.largest;
 }
 
 void Carriers::tell(int number, int graph, std::string reason) {

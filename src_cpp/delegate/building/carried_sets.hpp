@@ -1,10 +1,12 @@
 // The carried tensors of the interpreters of a delegate.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,6 +21,12 @@
 namespace clgpu::delegate {
 
 class Holdings;
+
+/// Of each row of a carried tensor, along the last axis.
+struct Largest {
+  std::vector<float> values;          ///< in descending order; or the sums of the rows
+  std::vector<std::int32_t> indices;  ///< of the elements
+};
 
 /// Those of one interpreter. Graphs tell what has become of them there.
 class Carriers {
@@ -36,6 +44,18 @@ class Carriers {
   /// What finds the largest elements of a tensor, by its number and how many; made once.
   using Finder = std::shared_ptr<runtime::Executor>;
   Finder finder(std::pair<int, int> what, const std::function<Finder()>& make);
+
+  // The largest elements of a carried tensor that inferences find (ir::Tensor::largest_of). Between
+  // the first two and the third, one thread computes.
+
+  /// Those of the last inference are not true any more.
+  void forget_found(int number);
+  /// Where an inference writes the values, which are float32, or the indices, int32.
+  void* place_for_found(int number, DType type, std::size_t bytes);
+  /// They are there.
+  void tell_found(int number);
+  /// With the count of the option; none if the last use of the tensor has not found them.
+  std::optional<Largest> found(int number, int count) const;
 
   /// What the graphs hold on the device; null for those of a node.
   std::shared_ptr<const Holdings> holdings;
@@ -56,6 +76,12 @@ class Carriers {
   std::shared_ptr<runtime::Pool> pool_;
   std::map<std::pair<int, int>, Finder> finders_;
   std::vector<std::map<int, std::string>> told_, copied_;  // by number
+  struct Found {
+    Largest largest;
+    bool is_true = false;
+  };
+  std::map<int, Found> found_;  // by number
+  std::vector<int> counts_;     // by number: CarriedTensor::largest
 };
 
 /// Thread-safe.

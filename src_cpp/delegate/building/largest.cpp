@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "base/index.hpp"
 #include "delegate/building/holdings.hpp"
 #include "ir/text.hpp"
 #include "ops/family.hpp"
@@ -63,6 +64,7 @@ Largest find_largest(State& state, Carriers& carriers, int number, int count) {
   if (count < 0 || count > size)
     throw OptionError("count is " + std::to_string(count) + "; allowed: 0 to " +
                       std::to_string(size));
+  if (const auto known = carriers.found(number, count)) return *known;
   const cl::Counters before = cl::counters();
   const auto executor = carriers.finder(
       {number, count}, [&] { return build(state, carriers, *form, number, count); });
@@ -72,6 +74,51 @@ Largest find_largest(State& state, Carriers& carriers, int number, int count) {
   executor->run({}, {largest.values.data(), largest.indices.data()});
   state.ledger.count_after_invoke(cl::counters() - before);
   return largest;
+}
+
+void append_largest(ir::Graph& graph, int output, int count) {
+  const ir::Tensor& tensor = graph.tensor(output);
+  const int number = tensor.carried;
+  if (tensor.dtype != DType::kF32 || tensor.shape.rank() == 0 || count < 0 ||
+      count > tensor.shape.dims().back())
+    return;
+  const auto writer = std::find_if(graph.nodes.begin(), graph.nodes.end(), [&](const auto& node) {
+    return std::count(node.outputs.begin(), node.outputs.end(), output) > 0;
+  });
+  if (writer == graph.nodes.end()) return;
+  const int index = writer->tflite_index;
+  const ir::Graph part = graph_of({tensor.shape, tensor.dtype, tensor.storage}, number, count);
+  std::vector<int> ids{output};
+  for (std::size_t i = 1; i < part.tensors.size(); ++i) {
+    ids.push_back(static_cast<int>(graph.tensors.size()));
+    graph.tensors.push_back(part.tensors[i]);
+  }
+  const auto renumber = [&](std::vector<int>& list) {
+    for (int& id : list) id = ids[uz(id)];
+  };
+  for (ir::Node node : part.nodes) {
+    renumber(node.inputs);
+    renumber(node.outputs);
+    node.tflite_index = index;
+    graph.nodes.push_back(std::move(node));
+  }
+  for (const int id : part.outputs) {
+    graph.tensor(ids[uz(id)]).largest_of = number;
+    graph.outputs.push_back(ids[uz(id)]);
+  }
+}
+
+bool remove_largest(ir::Graph& graph) {
+  const auto is_found = [&](int id) { return graph.tensor(id).largest_of >= 0; };
+  const auto outputs = std::remove_if(graph.outputs.begin(), graph.outputs.end(), is_found);
+  if (outputs == graph.outputs.end()) return false;
+  graph.outputs.erase(outputs, graph.outputs.end());
+  const auto nodes =
+      std::remove_if(graph.nodes.begin(), graph.nodes.end(), [&](const ir::Node& node) {
+        return std::any_of(node.outputs.begin(), node.outputs.end(), is_found);
+      });
+  graph.nodes.erase(nodes, graph.nodes.end());
+  return true;
 }
 
 }  // namespace clgpu::delegate

@@ -226,7 +226,7 @@ void Partition::unbuild() {
   problem_.clear();
 }
 
-void Partition::build() {
+void Partition::build_as_it_is() {
   if (keeps_plans()) {
     set_aside();
     key_ = key();
@@ -473,7 +473,8 @@ void Partition::settle_shapes(TfLiteContext& context, bool changed, std::string 
   if (!cpu_.reason.empty()) return give_shapes_of_cpu(context);
   for (const int id : graph_.outputs) {
     const ir::Tensor& tensor = graph_.tensor(id);
-    if (tensor.state < 0) give_shape(context, tensor.tflite_id, tensor.shape.dims());
+    if (tensor.state < 0 && tensor.largest_of < 0)
+      give_shape(context, tensor.tflite_id, tensor.shape.dims());
   }
 }
 
@@ -531,7 +532,7 @@ void Partition::announce(TfLiteContext& context) {
   lent_out_.clear();
   const auto add = [&](int id, std::vector<int>& lent, bool is_input) {
     const ir::Tensor& tensor = graph_.tensor(id);
-    if (tensor.state >= 0 || tensor.carried >= 0) return;
+    if (tensor.state >= 0 || tensor.carried >= 0 || tensor.largest_of >= 0) return;
     const TfLiteTensor& tflite = context.tensors[tensor.tflite_id];
     // The memory of other kinds is the runtime's own.
     const bool is_own = tflite.is_variable || tflite.allocation_type == kTfLiteDynamic ||
@@ -575,6 +576,7 @@ void Partition::invoke(TfLiteContext& context) {
     if (executor_ == nullptr) build_again();  // verification may have left these shapes to the CPU
     if (states_ != nullptr) states_->fetch(context, model_);
   }
+  forget_found();
   const std::unique_ptr<Loan> loan = borrow(context);
   const bool verifies = !is_on_cpu() && trust_ != nullptr && due();
   if (loan != nullptr && (is_on_cpu() || verifies)) {
@@ -592,6 +594,7 @@ void Partition::invoke(TfLiteContext& context) {
       executor_->forget_kept();  // the CPU's kernels compute all of it
     }
     run(context, loan.get());
+    tell_found();
     if (verifies) {
       lower_carried(context, graph_.outputs);
       verify(context);
@@ -666,6 +669,12 @@ void Partition::run_once(TfLiteContext& context, Loan* loan) {
   for (const plan::Transfer& t : plan.downloads) {
     const bool lent_now = is_lent(inputs.size() + outputs.size());
     const auto bytes = static_cast<std::size_t>(t.host_bytes);
+    const ir::Tensor& tensor = published_->tensor(t.tensor);
+    if (tensor.largest_of >= 0) {
+      outputs.push_back(
+          session_->carriers->place_for_found(tensor.largest_of, tensor.dtype, bytes));
+      continue;
+    }
     void* const data = state_of(t) >= 0 ? states_->after(state_of(t), bytes) : nullptr;
     outputs.push_back(data != nullptr || lent_now ? data : data_of(t));
   }

@@ -169,6 +169,11 @@ class Partition : private Holder {
   /// Copies the values on the device to the runtime's inputs or outputs, and the reverse.
   void lower_carried(TfLiteContext& context, const std::vector<int>& ids);
   void lift_carried(TfLiteContext& context, const std::vector<int>& ids);
+  /// The largest elements of carried tensors that the graph writes: not true any more, or found.
+  void forget_found() const;
+  void tell_found() const;
+  /// Builds what the graph has.
+  void build_as_it_is();
 
   // The CPU's side, in partition_cpu.cpp.
   Shadow& shadow(const TfLiteContext& context);

@@ -1,5 +1,7 @@
 // Carried tensors where the runtime's kernels need them: a partition on the CPU, and verification.
+#include "delegate/building/largest.hpp"
 #include "delegate/building/partition.hpp"
+#include "plan/choose.hpp"
 
 namespace clgpu::delegate {
 namespace {
@@ -35,6 +37,32 @@ void Partition::lift_carried(TfLiteContext& context, const std::vector<int>& ids
     const plan::CarriedForm form{tensor.shape, tensor.dtype, tensor.storage};
     carried()->provide(tensor.carried, form);
     carried()->write(tensor.carried, data_of(context, tensor, form));
+  }
+}
+
+void Partition::forget_found() const {
+  if (session_->carriers == nullptr) return;
+  for (const ir::Tensor& tensor : carried_of(graph_.outputs))
+    session_->carriers->forget_found(tensor.carried);
+}
+
+// Where no kernel finds the largest elements, the inferences do without.
+void Partition::build() {
+  try {
+    build_as_it_is();
+  } catch (const plan::NoCandidate&) {
+    if (!remove_largest(model_)) throw;
+    original_ = std::make_shared<const ir::Graph>(model_);
+    graph_ = pass(*original_, Level::kAsAsked);
+    build_as_it_is();
+  }
+}
+
+void Partition::tell_found() const {
+  if (session_->carriers == nullptr) return;
+  for (const int id : published_->outputs) {
+    const int number = published_->tensor(id).largest_of;
+    if (number >= 0) session_->carriers->tell_found(number);
   }
 }
 

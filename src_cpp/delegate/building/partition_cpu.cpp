@@ -83,7 +83,8 @@ void Partition::give_shape(TfLiteContext& context, int id, const std::vector<int
 std::set<int> Partition::output_ids() const {
   std::set<int> ids;
   for (const int id : model_.outputs) {
-    if (model_.tensor(id).state < 0) ids.insert(model_.tensor(id).tflite_id);
+    const ir::Tensor& tensor = model_.tensor(id);
+    if (tensor.state < 0 && tensor.largest_of < 0) ids.insert(tensor.tflite_id);
   }
   return ids;
 }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/byte_size.hpp"
+#include "delegate/building/largest.hpp"
 #include "delegate/claim/first_report.hpp"
 #include "delegate/claim/leaving.hpp"
 #include "delegate/claim/mixed.hpp"
@@ -98,6 +99,13 @@ std::string carry(const Model& model, const std::vector<int>& nodes, ir::Graph& 
   return {};
 }
 
+int carried_output(const ir::Graph& graph, int number) {
+  const auto found = std::find_if(graph.outputs.begin(), graph.outputs.end(),
+                                  [&](int id) { return graph.tensor(id).carried == number; });
+  CLGPU_CHECK(found != graph.outputs.end());
+  return *found;
+}
+
 // A partition's part of the model, with its carried tensors.
 Extract extract(const TfLiteContext& context, const Options& options, const Session& session,
                 const Model& model, const StageIds& ids) {
@@ -106,6 +114,7 @@ Extract extract(const TfLiteContext& context, const Options& options, const Sess
     const auto pair = options.carry[i].graphs.find(session.graph);
     if (pair == options.carry[i].graphs.end()) continue;
     const int number = static_cast<int>(i);
+    const int largest = options.carry[i].largest;
     const bool has_output =
         std::count(ids.outputs.begin(), ids.outputs.end(), pair->second.output) > 0;
     const std::vector<int>& awaited = extract.awaited;
@@ -113,6 +122,9 @@ Extract extract(const TfLiteContext& context, const Options& options, const Sess
         std::count(awaited.begin(), awaited.end(), pair->second.input) > 0;  // by the host
     std::string reason = is_awaited ? "the shapes of nodes follow from its input"
                                     : carry(model, ids.nodes, extract.graph, number, pair->second);
+    // Verification would need their values of the CPU's kernels.
+    if (has_output && reason.empty() && largest >= 0 && options.verify == kVerifyOff)
+      append_largest(extract.graph, carried_output(extract.graph, number), largest);
     if (has_output) session.carriers->tell(number, session.graph, std::move(reason));
   }
   if (options.plan.reuse && session.is_main) {
