@@ -258,6 +258,11 @@ class Generator:
         options = Options.from_settings(**settings)
         self._engine = self._make_engine(api, found, source, threads or usable_cores(), options)
         self._on_device = self._find_carried()
+        # Each token asks for them: looking for them again takes as long as the rest of a step here.
+        self._on_host = {
+            step.key: [name for name in step.caches if name not in self._on_device[step.key]]
+            for step in (self._decode, *self._prefill)
+        }
         self._find_logits()
         self._lock = threading.Lock()
         self._holder: int | None = None  # the thread that has it
@@ -535,7 +540,7 @@ class Generator:
             mask = step.inputs[step.mask]
             self._engine.set(step, step.mask, _mask(places, mask.shape, mask.dtype))
         before, kept = self._state.host, self._on_device[step.key]
-        others = [name for name in step.caches if name not in kept]
+        others = self._on_host[step.key]
         for name in before:
             if name in kept:
                 self.delegate.write_carried(self._option_names[name], before[name])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import mmap
 import re
@@ -63,7 +64,7 @@ class Step:
 
     logits: str | None
 
-    @property
+    @functools.cached_property
     def count(self) -> int:
         """Tokens that it takes."""
         return self.inputs[self.tokens].shape[-1]

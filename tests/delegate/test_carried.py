@@ -273,12 +273,14 @@ def test_the_largest_elements_of_a_tensor_are_found_where_it_lies(options, devic
     values, indices = (found.reshape(6, 4) for found in delegate._largest_carried("y", 4))
     np.testing.assert_array_equal(values[whole], -np.sort(-y, axis=1)[whole, :4])
     np.testing.assert_array_equal(np.take_along_axis(y, indices, 1)[whole], values[whole])
-    # Of the next inference, by the same executor.
-    before = delegate.stats()["objects_created"]
-    give_again = np.roll(x, 1, axis=2)
-    interpreter.set_tensor(interpreter.get_input_details()[0]["index"], give_again)
-    interpreter.invoke()
-    assert delegate._largest_carried("y", None)[1][0] == 8
+    # Of the next inferences, by the same executor. What it has added to the shared memory, the
+    # first one may have to tell its kernels.
+    for place in (8, 9):
+        before = delegate.stats()["objects_created"]
+        x = np.roll(x, 1, axis=2)
+        interpreter.set_tensor(interpreter.get_input_details()[0]["index"], x)
+        interpreter.invoke()
+        assert delegate._largest_carried("y", None)[1][0] == place
     assert delegate.stats()["objects_created"] == before
 
 
