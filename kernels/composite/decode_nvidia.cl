@@ -6,8 +6,8 @@
 //           ceil(rows / ROWS): sums: [G, chunks, ROWS, DEPTH]; stats: [G, chunks, ROWS, 2]; counters:
 //           [G], zero before and after
 // Launch    a work-group takes ROWS of the queries * heads / key_heads rows of scores that share a head of k
-//           and v, and `chunk` keys; the last one of a head merges their sums, of those with keys
-//           that the mask leaves; one alone needs no merging: global = (ceil(rows /
+//           and v, and `chunk` keys; the last one of a head merges the sums of chunks with keys that
+//           the mask leaves; if there is one such chunk, it stores the result: global = (ceil(rows /
 //           ROWS) * chunks * WARPS * 32, key_heads, batches), local = (WARPS * 32, 1, 1), where
 //           chunks = ceil(keys / chunk), up to 64, and chunk is a multiple of KEYS
 // Macros    ROWS   1..8    rows of a work-group
@@ -42,7 +42,7 @@
 #endif
 #define MOST_CHUNKS 64
 #define EARLY 16  // chunks whose sums are read before the factors are known
-// of an item at the mask, to know which chunks have keys; where there are more, all count
+// A work-item reads so many elements of the mask, to find chunks with keys. Of more keys, all count.
 #define LOOKS 8
 #define QUADS (DEPTH / 4)
 
@@ -178,7 +178,7 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void composite_decod
   LOCAL_ARRAY(float2, stats_of_warps, WARPS * ROWS);
   LOCAL_ARRAY(float, factors, ROWS *MOST_CHUNKS);
   LOCAL_ARRAY(float2, whole, ROWS);  // the largest score of a row, and the sum of its weights
-  LOCAL_ARRAY(int, done, 1);         // groups that were done before
+  LOCAL_ARRAY(int, done, 1);         // groups that were done before; -1: it does not count
   LOCAL_ARRAY(ulong, chunks_of_warps, WARPS);  // bits: a warp has seen a key of the chunk
   const int item = get_local_id(0);
   const int lane = item % 32, warp = item / 32;

@@ -457,7 +457,9 @@ where the driver refuses it, a note says that it has no effect.)"},
 the child ends twice is left out. Programs that the cache has need no child. Not on Android, where
 apps start no programs of their own.)"},
       {"carry", "",
-       free_text("carried", "name=graph/input/output+graph/input/output, comma-separated",
+       free_text("carried",
+                 "name=graph/input/output+graph/input/output, or name=graph/output/output/number, "
+                 "comma-separated",
                  read_carried),
        "tensors that stay on the device between inferences, as name=graph/input/output with the "
        "indices of a graph, of its input and of the output with the next value, and further graphs "

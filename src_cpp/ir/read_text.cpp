@@ -236,7 +236,18 @@ class Reader {
         continue;
       }
       if (!is_of_word(next())) return tensor;
-      enum class Fact { kId, kState, kCarried, kLargest, kFed, kKept, kRank, kStorage, kQuantized, kPart };
+      enum class Fact {
+        kId,
+        kState,
+        kCarried,
+        kLargest,
+        kFed,
+        kKept,
+        kRank,
+        kStorage,
+        kQuantized,
+        kPart
+      };
       switch (choice<Fact>({{"tflite", Fact::kId},
                             {"state", Fact::kState},
                             {"carried", Fact::kCarried},

@@ -79,13 +79,13 @@ void choose_roads(Plan& plan, const DeviceInfo& device, const PlanOptions& optio
     for (Transfer& t : *transfers) {
       t.road = Road::kCopy;
       t.pinned = options.pin_tensors && t.bytes == t.host_bytes && t.bytes >= kPinnedBytes;
+      t.by_block = !device.unified_memory && transfers == &plan.downloads && t.bytes < kPinnedBytes;
       if (!options.zero_copy) {
         t.reason = "the option 'zero_copy' is off";
         continue;
       }
       if (!device.unified_memory) {
         t.reason = "the device has its own memory";
-        t.by_block = transfers == &plan.downloads && t.bytes < kPinnedBytes;
         continue;
       }
       const auto buffer = static_cast<std::size_t>(t.buffer);

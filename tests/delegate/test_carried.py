@@ -273,8 +273,8 @@ def test_the_largest_elements_of_a_tensor_are_found_where_it_lies(options, devic
     values, indices = (found.reshape(6, 4) for found in delegate._largest_carried("y", 4))
     np.testing.assert_array_equal(values[whole], -np.sort(-y, axis=1)[whole, :4])
     np.testing.assert_array_equal(np.take_along_axis(y, indices, 1)[whole], values[whole])
-    # Of the next inferences, by the same executor. What it has added to the shared memory, the
-    # first one may have to tell its kernels.
+    # Of the next inferences, by the same executor. Its memory may have changed that of the model's,
+    # so the first inference may create an object.
     for place in (8, 9):
         before = delegate.stats()["objects_created"]
         x = np.roll(x, 1, axis=2)
@@ -318,6 +318,57 @@ def test_inferences_find_the_largest_elements(count, options, device, rng):
     np.testing.assert_array_equal(indices.reshape(order.shape), 39 - order)
     delegate.clear_carried()
     assert (found(delegate, "y", count or None)[1].reshape(6, -1)[:, 0] == 0).all()
+
+
+def test_fewer_elements_than_an_inference_finds(device):
+    """A carried tensor keeps its shape; the old one works again, and the elements are found."""
+    content, carry = outputs_only()
+    ((graph, (y, _)),) = carry["y"].items()
+    delegate = clgpu_delegate.load(device=device, carry={"y": {graph: (y, y, 30)}}, cache="off")
+    interpreter = make_interpreter("auto", content, [delegate])
+    place = interpreter.get_input_details()[0]["index"]
+    interpreter.resize_tensor_input(place, (2, 3, 20))
+    with pytest.raises(RuntimeError, match=r"'y' is float32\[2, 3, 40\] already"):
+        interpreter.allocate_tensors()
+    interpreter.resize_tensor_input(place, (2, 3, 40))
+    x = np.arange(240, dtype=np.float32).reshape(2, 3, 40)
+    give(interpreter, x)
+    np.testing.assert_array_equal(delegate.read_carried("y"), -x)
+    indices = found(delegate, "y", 30)[1].reshape(6, 30)
+    np.testing.assert_array_equal(indices, np.tile(np.arange(30), (6, 1)))
+
+
+def test_a_node_has_its_own_kernel_in_the_explanation(device):
+    """Not that of what looks at its results."""
+    content, carry = outputs_only()
+    ((graph, (y, _)),) = carry["y"].items()
+    told = []
+    for numbers in ((y, y), (y, y, 0)):
+        delegate = clgpu_delegate.load(device=device, carry={"y": {graph: numbers}})
+        interpreter = make_interpreter("auto", content, [delegate])
+        interpreter.allocate_tensors()
+        told += [[(n.op, n.candidate, n.flops) for n in delegate.explain().nodes]]
+    assert told[0] == told[1]
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_chain_that_gives_up_finds_the_largest_elements(device, rng):
+    content, carry = outputs_only()
+    ((graph, (y, _)),) = carry["y"].items()
+    delegate = clgpu_delegate.load(
+        device=device, carry={"y": {graph: (y, y, 0)}}, chain="on", warm_up=False
+    )
+    interpreter = make_interpreter("auto", content, [delegate])
+    interpreter.allocate_tensors()
+    for _ in range(60):
+        x = rng.permutation(240).reshape(2, 3, 40).astype(np.float32)
+        interpreter.set_tensor(interpreter.get_input_details()[0]["index"], x)
+        interpreter.invoke()
+        _, indices, launches = found(delegate, "y", None)
+        assert launches == 0
+        np.testing.assert_array_equal(indices, np.argmin(x.reshape(6, 40), 1))
+        if delegate.stats()["chains"][0]["reason"]:
+            break
 
 
 def test_verification_leaves_the_largest_elements_to_be_asked_for(device, rng):

@@ -1662,6 +1662,15 @@ def test_large_tensors_are_stored_as_half(settings, halves):
     assert_becomes(LARGE, "choose_storage", expected, **settings)
 
 
+def test_what_is_found_of_a_carried_tensor_stays_float():
+    """A sum of many elements may be no half."""
+    before = LARGE.replace("%2: float32[1, 64, 64, 8]", "%2: float32[1, 64, 64, 8] carried=0")
+    before = before.replace("%3: float32[1, 64, 64, 8]", "%3: float32[1, 64, 64, 8] largest_of=0")
+    got = after(before, "choose_storage", precision="fp16", half_io=True)
+    assert "%0: float32[1, 64, 64, 8] storage=float16" in got
+    assert "%3: float32[1, 64, 64, 8] largest_of=0 = unary" in got
+
+
 def of_border(node: int, tensor: int) -> str:
     """What choose_storage says of an input or output that a plan lists."""
     why = "input or output of the model, a loop or a branch"

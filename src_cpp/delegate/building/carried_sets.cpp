@@ -35,13 +35,21 @@ Carriers::Finder Carriers::finder(std::pair<int, int> what, const std::function<
 }
 
 void Carriers::forget_found(int number) {
+  // Each inference asks for each of its outputs, a model's caches among them.
+  if (number < 0 || counts_.size() <= static_cast<std::size_t>(number) ||
+      counts_[static_cast<std::size_t>(number)] < 0)
+    return;
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (const auto known = found_.find(number); known != found_.end()) known->second.is_true = false;
+  Found& found = found_[number];
+  found.is_true = false;
+  ++found.forgotten;
 }
 
 void* Carriers::place_for_found(int number, DType type, std::size_t bytes) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  Largest& largest = found_[number].largest;
+  Found& found = found_[number];
+  found.before = found.forgotten;
+  Largest& largest = found.largest;
   if (type == DType::kI32) {
     largest.indices.resize(bytes / sizeof largest.indices[0]);
     return largest.indices.data();
@@ -52,7 +60,8 @@ void* Carriers::place_for_found(int number, DType type, std::size_t bytes) {
 
 void Carriers::tell_found(int number) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  found_[number].is_true = true;
+  Found& found = found_[number];
+  found.is_true = found.before == found.forgotten;
 }
 
 std::optional<Largest> Carriers::found(int number, int count) const {

@@ -45,14 +45,14 @@ class Carriers {
   using Finder = std::shared_ptr<runtime::Executor>;
   Finder finder(std::pair<int, int> what, const std::function<Finder()>& make);
 
-  // The largest elements of a carried tensor that inferences find (ir::Tensor::largest_of). Between
-  // the first two and the third, one thread computes.
+  // The largest elements of a carried tensor that inferences find (ir::Tensor::largest_of). Only
+  // the inference uses the memory until tell_found().
 
-  /// Those of the last inference are not true any more.
+  /// Those of the last inference are not true any more. -1: of none.
   void forget_found(int number);
   /// Where an inference writes the values, which are float32, or the indices, int32.
   void* place_for_found(int number, DType type, std::size_t bytes);
-  /// They are there.
+  /// They are there, and true if nothing was forgotten since place_for_found().
   void tell_found(int number);
   /// With the count of the option; none if the last use of the tensor has not found them.
   std::optional<Largest> found(int number, int count) const;
@@ -79,6 +79,7 @@ class Carriers {
   struct Found {
     Largest largest;
     bool is_true = false;
+    std::uint64_t forgotten = 0, before = 0;  ///< how often; the same when an inference began
   };
   std::map<int, Found> found_;  // by number
   std::vector<int> counts_;     // by number: CarriedTensor::largest

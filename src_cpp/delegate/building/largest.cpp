@@ -77,6 +77,7 @@ Largest find_largest(State& state, Carriers& carriers, int number, int count) {
 }
 
 void append_largest(ir::Graph& graph, int output, int count) {
+  if (output < 0) return;
   const ir::Tensor& tensor = graph.tensor(output);
   const int number = tensor.carried;
   if (tensor.dtype != DType::kF32 || tensor.shape.rank() == 0 || count < 0 ||
@@ -87,6 +88,7 @@ void append_largest(ir::Graph& graph, int output, int count) {
   });
   if (writer == graph.nodes.end()) return;
   const int index = writer->tflite_index;
+  const std::string name = "largest of '" + tensor.name + "'";
   const ir::Graph part = graph_of({tensor.shape, tensor.dtype, tensor.storage}, number, count);
   std::vector<int> ids{output};
   for (std::size_t i = 1; i < part.tensors.size(); ++i) {
@@ -104,6 +106,7 @@ void append_largest(ir::Graph& graph, int output, int count) {
   }
   for (const int id : part.outputs) {
     graph.tensor(ids[uz(id)]).largest_of = number;
+    graph.tensor(ids[uz(id)]).name = name;
     graph.outputs.push_back(ids[uz(id)]);
   }
 }

@@ -1,4 +1,6 @@
 // Carried tensors where the runtime's kernels need them: a partition on the CPU, and verification.
+#include <algorithm>
+
 #include "delegate/building/largest.hpp"
 #include "delegate/building/partition.hpp"
 #include "plan/choose.hpp"
@@ -42,20 +44,24 @@ void Partition::lift_carried(TfLiteContext& context, const std::vector<int>& ids
 
 void Partition::forget_found() const {
   if (session_->carriers == nullptr) return;
-  for (const ir::Tensor& tensor : carried_of(graph_.outputs))
-    session_->carriers->forget_found(tensor.carried);
+  for (const int id : graph_.outputs) session_->carriers->forget_found(graph_.tensor(id).carried);
 }
 
-// Where no kernel finds the largest elements, the inferences do without.
+// Where the device cannot find the largest elements of these shapes within the budget, inferences
+// do without from now on.
 void Partition::build() {
+  const auto is_found = [&](int id) { return model_.tensor(id).largest_of >= 0; };
+  if (std::none_of(model_.outputs.begin(), model_.outputs.end(), is_found)) return build_as_it_is();
   try {
-    build_as_it_is();
+    return build_as_it_is();
   } catch (const plan::NoCandidate&) {
-    if (!remove_largest(model_)) throw;
-    original_ = std::make_shared<const ir::Graph>(model_);
-    graph_ = pass(*original_, Level::kAsAsked);
-    build_as_it_is();
+  } catch (const plan::BudgetError&) {
+  } catch (const ShapeError&) {
   }
+  remove_largest(model_);
+  original_ = std::make_shared<const ir::Graph>(model_);
+  if (specialization_ == nullptr) graph_ = pass_anew(Level::kAsAsked);
+  build_as_it_is();
 }
 
 void Partition::tell_found() const {

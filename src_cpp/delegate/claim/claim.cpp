@@ -99,11 +99,11 @@ std::string carry(const Model& model, const std::vector<int>& nodes, ir::Graph& 
   return {};
 }
 
+// -1: the graph has none of this number, as where a resource is the output.
 int carried_output(const ir::Graph& graph, int number) {
   const auto found = std::find_if(graph.outputs.begin(), graph.outputs.end(),
                                   [&](int id) { return graph.tensor(id).carried == number; });
-  CLGPU_CHECK(found != graph.outputs.end());
-  return *found;
+  return found == graph.outputs.end() ? -1 : *found;
 }
 
 // A partition's part of the model, with its carried tensors.

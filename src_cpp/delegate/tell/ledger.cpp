@@ -35,7 +35,11 @@ bool converts(const ir::Graph& graph, const plan::Choice& choice) {
 // The outcome of each node of a graph in a plan, by its index in the model.
 struct Outcome {
   Outcome(const ir::Graph& planned, const plan::Plan& plan) : graph(planned) {
+    const auto is_found = [&](int id) { return graph.tensor(id).largest_of >= 0; };
     for (const plan::Choice& choice : plan.choices) {
+      // No node of the model: it has the index of the one whose results it looks at.
+      const std::vector<int>& outputs = graph.nodes.at(uz(choice.position)).outputs;
+      if (std::any_of(outputs.begin(), outputs.end(), is_found)) continue;
       // Bands of a node are computed separately, and reported as one node.
       const plan::Choice*& most = choices[choice.node];
       const auto rank = [&](const plan::Choice& c) {

@@ -12,7 +12,7 @@ namespace clgpu::runtime {
 class Pinned {
  public:
   Pinned() = default;  ///< none
-  /// None if the driver refuses it; `problem`, if not null, gets its answer then. `queue` maps the
+  /// None if the driver refuses it; `problem`, if not null, gets its answer. `queue` maps the
   /// block, and must exist as long.
   Pinned(cl::Context& context, const cl::QueueHandle& queue, std::size_t bytes,
          cl::cl_int* problem = nullptr);
