@@ -11,10 +11,10 @@
 //
 // A tensor is described where it is first written, or before all nodes if no node writes it. After
 // its type and shape follow, if they differ from the default: "name" tflite=ID state=N carried=N
-// largest_of=N fed kept rank=N storage=TYPE quantized(SCALES, ZERO POINTS, axis=N, block=N, narrow=true) part(%WHOLE,
-// pitch=N, first=N). A constant is a list such as [1, 2], splat(VALUE, COUNT) or hex(BYTES), of the
-// tensor's type, or of the type written before it. Tensors without any reference are not written. A
-// comment begins with
+// largest_of=N fed kept rank=N storage=TYPE quantized(SCALES, ZERO POINTS, axis=N, block=N,
+// narrow=true) part(%WHOLE, pitch=N, first=N). A constant is a list such as [1, 2], splat(VALUE,
+// COUNT) or hex(BYTES), of the tensor's type, or of the type written before it. Tensors without any
+// reference are not written. A comment begins with
 // #. A node that runs graphs (Node::graphs) ends in one "graph {", lines, "}" for each of them.
 #pragma once
 
