@@ -77,7 +77,6 @@ Largest find_largest(State& state, Carriers& carriers, int number, int count) {
 }
 
 void append_largest(ir::Graph& graph, int output, int count) {
-  if (output < 0) return;
   const ir::Tensor& tensor = graph.tensor(output);
   const int number = tensor.carried;
   if (tensor.dtype != DType::kF32 || tensor.shape.rank() == 0 || count < 0 ||
@@ -111,17 +110,20 @@ void append_largest(ir::Graph& graph, int output, int count) {
   }
 }
 
-bool remove_largest(ir::Graph& graph) {
+bool finds_largest(const ir::Graph& graph) {
+  return std::any_of(graph.outputs.begin(), graph.outputs.end(),
+                     [&](int id) { return graph.tensor(id).largest_of >= 0; });
+}
+
+void remove_largest(ir::Graph& graph) {
   const auto is_found = [&](int id) { return graph.tensor(id).largest_of >= 0; };
   const auto outputs = std::remove_if(graph.outputs.begin(), graph.outputs.end(), is_found);
-  if (outputs == graph.outputs.end()) return false;
   graph.outputs.erase(outputs, graph.outputs.end());
   const auto nodes =
       std::remove_if(graph.nodes.begin(), graph.nodes.end(), [&](const ir::Node& node) {
         return std::any_of(node.outputs.begin(), node.outputs.end(), is_found);
       });
   graph.nodes.erase(nodes, graph.nodes.end());
-  return true;
 }
 
 }  // namespace clgpu::delegate

@@ -15,10 +15,11 @@ namespace clgpu::delegate {
 Largest find_largest(State& state, Carriers& carriers, int number, int count);
 
 /// Adds to a graph what finds them in each inference, as outputs (ir::Tensor::largest_of): of the
-/// tensor `output`, which is carried and a result of a node; -1: of none. Leaves the graph as it is
+/// tensor `output`, which is carried and a result of a node. Leaves the graph as it is
 /// where find_largest() would throw.
 void append_largest(ir::Graph& graph, int output, int count);
-/// The reverse. Returns whether there was any.
-bool remove_largest(ir::Graph& graph);
+/// Whether a graph has that.
+bool finds_largest(const ir::Graph& graph);
+void remove_largest(ir::Graph& graph);
 
 }  // namespace clgpu::delegate

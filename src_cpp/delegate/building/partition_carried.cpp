@@ -1,6 +1,4 @@
 // Carried tensors where the runtime's kernels need them: a partition on the CPU, and verification.
-#include <algorithm>
-
 #include "delegate/building/largest.hpp"
 #include "delegate/building/partition.hpp"
 #include "plan/choose.hpp"
@@ -50,8 +48,7 @@ void Partition::forget_found() const {
 // Where the device cannot find the largest elements of these shapes within the budget, inferences
 // do without from now on.
 void Partition::build() {
-  const auto is_found = [&](int id) { return model_.tensor(id).largest_of >= 0; };
-  if (std::none_of(model_.outputs.begin(), model_.outputs.end(), is_found)) return build_as_it_is();
+  if (!finds_largest(model_)) return build_as_it_is();
   try {
     return build_as_it_is();
   } catch (const plan::NoCandidate&) {

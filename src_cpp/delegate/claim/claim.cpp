@@ -66,9 +66,10 @@ void find_outputs(TfLiteContext& context, Model& model) {
     model.model_outputs.insert(ids.outputs.begin(), ids.outputs.end());
 }
 
-// Why a tensor of the options is not carried by a partition; otherwise marks it in the graph.
+// Why a tensor of the options is not carried by a partition; otherwise marks it in the graph, and
+// has its largest elements found if `largest` is not negative.
 std::string carry(const Model& model, const std::vector<int>& nodes, ir::Graph& graph, int number,
-                  const CarriedTensor::Pair& pair) {
+                  const CarriedTensor::Pair& pair, int largest) {
   const auto find = [&](const std::vector<int>& ids, int tflite_id) {
     const auto found = std::find_if(ids.begin(), ids.end(), [&](int id) {
       return graph.tensor(id).state < 0 && graph.tensor(id).tflite_id == tflite_id;
@@ -86,6 +87,7 @@ std::string carry(const Model& model, const std::vector<int>& nodes, ir::Graph& 
   if (pair.input == pair.output) {
     if (model.is_read_outside(pair.output, own)) return "other nodes read its output";
     graph.tensor(output).carried = number;
+    if (largest >= 0) append_largest(graph, output, largest);
     return {};
   }
   if (model.is_computed(pair.input)) return "its input is computed by a node";
@@ -99,13 +101,6 @@ std::string carry(const Model& model, const std::vector<int>& nodes, ir::Graph& 
   return {};
 }
 
-// -1: the graph has none of this number, as where a resource is the output.
-int carried_output(const ir::Graph& graph, int number) {
-  const auto found = std::find_if(graph.outputs.begin(), graph.outputs.end(),
-                                  [&](int id) { return graph.tensor(id).carried == number; });
-  return found == graph.outputs.end() ? -1 : *found;
-}
-
 // A partition's part of the model, with its carried tensors.
 Extract extract(const TfLiteContext& context, const Options& options, const Session& session,
                 const Model& model, const StageIds& ids) {
@@ -114,17 +109,16 @@ Extract extract(const TfLiteContext& context, const Options& options, const Sess
     const auto pair = options.carry[i].graphs.find(session.graph);
     if (pair == options.carry[i].graphs.end()) continue;
     const int number = static_cast<int>(i);
-    const int largest = options.carry[i].largest;
+    // Verification would need their values of the CPU's kernels.
+    const int largest = options.verify == kVerifyOff ? options.carry[i].largest : -1;
     const bool has_output =
         std::count(ids.outputs.begin(), ids.outputs.end(), pair->second.output) > 0;
     const std::vector<int>& awaited = extract.awaited;
     const bool is_awaited =
         std::count(awaited.begin(), awaited.end(), pair->second.input) > 0;  // by the host
-    std::string reason = is_awaited ? "the shapes of nodes follow from its input"
-                                    : carry(model, ids.nodes, extract.graph, number, pair->second);
-    // Verification would need their values of the CPU's kernels.
-    if (has_output && reason.empty() && largest >= 0 && options.verify == kVerifyOff)
-      append_largest(extract.graph, carried_output(extract.graph, number), largest);
+    std::string reason =
+        is_awaited ? "the shapes of nodes follow from its input"
+                   : carry(model, ids.nodes, extract.graph, number, pair->second, largest);
     if (has_output) session.carriers->tell(number, session.graph, std::move(reason));
   }
   if (options.plan.reuse && session.is_main) {
