@@ -85,9 +85,9 @@ void choose_storage(ir::Graph& graph, Precision precision, bool half_io, bool ha
     for (const int id : *ids) {
       const bool stays = graph.tensor(id).carried >= 0;
       if (stays) carried[uz(root[uz(id)])] = true;
+      if (stays ? !half_carried : !half_io) outside[uz(root[uz(id)])] = true;
       // The sum of many elements may be no half, and they are few.
-      const bool is_found = graph.tensor(id).largest_of >= 0;
-      if (is_found || (stays ? !half_carried : !half_io)) outside[uz(root[uz(id)])] = true;
+      if (graph.tensor(id).largest_of >= 0) outside[uz(root[uz(id)])] = true;
       if (!stays && halves_plan) halved[uz(root[uz(id)])] = true;
     }
   }
