@@ -103,6 +103,15 @@ uint warp_all(uint truth) {
   return all;
 }
 
+// A bit for each lane of the warp: whether it is true, not 0, there.
+uint lanes_with(uint truth) {
+  uint lanes;
+  __asm volatile("{.reg .pred p; setp.ne.u32 p, %1, 0; vote.sync.ballot.b32 %0, p, 0xffffffff;}"
+                 : "=r"(lanes)
+                 : "r"(truth));
+  return lanes;
+}
+
 // Whether it is true, not 0, for any item of the work-group; also a barrier for local memory.
 uint group_any(uint truth) {
   uint any;

@@ -57,6 +57,10 @@ def run(x, matrices, indices, device, precision, **options):
         (9, 3, 4, 1, 20, 48),
         (40, 2, 3, 1, 17, 33),
         (2, 2, 3, 5, 6, 16),
+        (1, 4, 16, 1, 40, 128),
+        (8, 4, 16, 1, 33, 192),
+        (30, 2, 3, 1, 17, 64),
+        (3, 2, 2, 10, 20, 1088),
     ],
 )
 def test_experts(tokens, chosen, experts, rows, cols, depth, adj_y, precision, device):
@@ -117,6 +121,25 @@ def test_rows_of_an_index_that_names_no_expert_are_zero(engine, device):
     assert {engine} <= {node.candidate for node in delegate.explain().nodes}
     assert not got[2].any()
     assert got[1].any()
+
+
+@pytest.mark.parametrize("half_io", [False, True])
+@pytest.mark.parametrize(("tokens", "experts"), [(2, 12), (7, 3), (40, 3)])
+def test_tensor_cores_of_few_rows(tokens, experts, half_io, device):
+    """Rows whose index names no expert are zero; half inputs are operands as they are."""
+    rng = np.random.default_rng(6)
+    x, matrices = draw(rng, tokens, 1, 1, 320), draw(rng, experts, 37, 320)
+    indices = rng.integers(0, experts, (tokens, 1)).astype(np.int32)
+    model = model_of(x, matrices, indices, adj_y=True)
+    expected = expected_of(x, matrices, indices, adj_y=True)
+    indices[1], expected[1] = experts, 0
+    delegate = clgpu_delegate.load(device=device, precision="fp16", half_io=half_io)
+    (got,) = run_interpreter(make_interpreter(op_runtime(), model, [delegate]), [x, indices])
+    nodes = [node for node in delegate.explain().nodes if node.family == "expert_matmul"]
+    if not any("warps" in node.candidates for node in nodes):
+        pytest.skip("the device has no such tensor cores")
+    assert {node.candidate for node in nodes} == {"warps"}
+    np.testing.assert_allclose(got, expected, rtol=2e-3, atol=2e-3 * np.abs(expected).max())
 
 
 def test_activation_behind_it(device):

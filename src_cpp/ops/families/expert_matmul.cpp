@@ -68,19 +68,29 @@ ir::Shapes infer(const NodeContext& node) {
   return {ir::Shape(dims)};
 }
 
-/// A launch with its types and, if `sorted`, what expert_matmul_sort has written.
+/// How a kernel finds the rows of an expert.
+enum class Order {
+  kByIndex,
+  kByIndexEarly,  ///< it reads indices and matrices before OPERANDS_READY
+  kSorted,        ///< what expert_matmul_sort has written
+};
+
+/// A launch with its types.
 kernel::Launch product(const NodeContext& node, const Size& size, const char* file,
-                       const char* entry, bool sorted) {
+                       const char* entry, Order order) {
+  const bool sorted = order == Order::kSorted, early = order == Order::kByIndexEarly;
   kernel::Launch launch(file, entry);
   launch.type("X_T", node.input(kX).storage).type("WEIGHTS_T", node.input(kMatrices).storage);
   launch.type("INDEX_T", node.input(kIndices).storage).type("DST_T", node.output(0).storage);
   launch.macro("SORTED", sorted ? 1 : 0);
   set_epilogue(launch, node.epilogue());
   launch.src(kX).src(kMatrices);
+  if (early) launch.early();
   if (sorted) {
     launch.scratch_in(0).scratch_in(1);
   } else {
     launch.src(kIndices);
+    if (early) launch.early();
   }
   launch.dst(0).i32(size.cols).i32(size.depth).i32(size.experts).i32(size.rows).i32(size.share);
   return launch;
@@ -112,8 +122,8 @@ kernel::Candidate tiles(const NodeContext& node, const Size& size, const DeviceI
   const bool transposed = node.attrs<ExpertMatmulAttrs>().transposed;
   const int vec = device.is_cpu() ? 16 : 4, cols = transposed ? vec : 4;
   const bool is_sorted = height > 1;
-  kernel::Launch launch =
-      product(node, size, "expert_matmul/tiles.cl", "expert_matmul_tiles", is_sorted);
+  kernel::Launch launch = product(node, size, "expert_matmul/tiles.cl", "expert_matmul_tiles",
+                                  is_sorted ? Order::kSorted : Order::kByIndex);
   launch.macro("TRANSPOSED", transposed ? 1 : 0);
   launch.macro("RN", 4).macro("VW", vec).macro("SUM_T", "float");
   const std::int64_t along = is_sorted ? most_tiles(size, height) : size.all_rows();
@@ -127,7 +137,7 @@ kernel::Candidate tiles(const NodeContext& node, const Size& size, const DeviceI
 kernel::Candidate shared_rows(const NodeContext& node, const Size& size) {
   constexpr int kLanes = 32, kRows = 4;
   kernel::Launch launch =
-      product(node, size, "expert_matmul/shared.cl", "expert_matmul_shared", false);
+      product(node, size, "expert_matmul/shared.cl", "expert_matmul_shared", Order::kByIndex);
   launch.macro("LANES", kLanes).macro("ROWS", kRows);
   launch.macro("VW", size.depth % 4 == 0 ? 4 : 1).macro("SUM_T", "float");
   launch.range({uz(ceil_div(size.cols, kRows)) * kLanes * kRows, uz(size.all_rows())},
@@ -141,7 +151,7 @@ kernel::Candidate rows_by_expert(const NodeContext& node, const Size& size) {
   std::int64_t most = 32;  // few distinct numbers, since each is a program of its own
   while (most < size.all_rows()) most *= 2;
   kernel::Launch launch =
-      product(node, size, "expert_matmul/by_expert.cl", "expert_matmul_by_expert", false);
+      product(node, size, "expert_matmul/by_expert.cl", "expert_matmul_by_expert", Order::kByIndex);
   launch.macro("LANES", kLanes).macro("COLS", kCols).macro("HEIGHT", kHeight);
   launch.macro("MOST", most).macro("VW", size.depth % 4 == 0 ? 4 : 1).macro("SUM_T", "float");
   launch.i32(size.all_rows());
@@ -150,11 +160,50 @@ kernel::Candidate rows_by_expert(const NodeContext& node, const Size& size) {
   return {"by_expert", {launch}, {}};
 }
 
+/// Matrices as operands of NVIDIA's tensor cores, each read once for several rows of its expert;
+/// none for other matrices and for many rows. Measured on an H200.
+std::vector<kernel::Candidate> warps(const NodeContext& node, const Size& size,
+                                     const DeviceInfo& device) {
+  constexpr std::int64_t kStep = 64, kTileCols = 16, kWarps = 8, kAhead = 2, kWord = 32;
+  constexpr std::int64_t kMostLocal = (48 << 10) - 256, kMostRows = 2 * kWord;
+  const bool split = node.input(kX).storage == DType::kF32;
+  const std::int64_t parts_of_row = split ? 2 : 1, rows = size.all_rows();
+  if (!device.mma_f16 || node.attrs<ExpertMatmulAttrs>().transposed || rows > kMostRows ||
+      node.input(kMatrices).storage != DType::kF16 || size.depth % kStep != 0 ||
+      !(split ? node.allows_half() : node.input(kX).storage == DType::kF16))
+    return {};
+  // With few rows, hardly two have the same expert. Work-groups of 16 warps then read the input
+  // once for two tiles, and all of them run at once; with more rows, several share a compute unit.
+  const bool few = 2 * rows <= size.experts;
+  const std::int64_t tiles = few ? 2 : 1;
+  const auto local_bytes = [&](std::int64_t height) {
+    return height * parts_of_row *
+           ((size.depth + 8) * 2 + tiles * kWarps * kTileCols * std::int64_t{sizeof(float)});
+  };
+  std::int64_t height = few ? 1 : 4;
+  while (height > 1 && local_bytes(height) > kMostLocal) height /= 2;
+  if (local_bytes(height) > kMostLocal) return {};
+  kernel::Launch launch = product(node, size, "expert_matmul/warps_nvidia.cl",
+                                  "expert_matmul_warps", Order::kByIndexEarly);
+  launch.macro("WARPS", kWarps).macro("TILES", tiles).macro("AHEAD", kAhead);
+  launch.macro("HEIGHT", height).macro("WORDS", ceil_div(rows, kWord));
+  launch.macro("SPLIT", split ? 1 : 0).macro("DEPTH", size.depth).macro("MMA_TYPE", 0);
+  launch.i32(rows);
+  launch.slim = true;
+  const std::int64_t items = tiles * kWarps * 32;
+  launch.range({uz(ceil_div(size.cols, kTileCols * tiles) * items), uz(rows)}, {uz(items), 1});
+  kernel::Candidate candidate{"warps", {launch}, {}};
+  candidate.tensor_cores = true;
+  candidate.makes_halves = split;
+  return {candidate};
+}
+
 /// Tiles in local memory.
 kernel::Candidate gemm(const NodeContext& node, const Size& size, const DeviceInfo& device,
                        int height) {
   constexpr int kCols = 64, kItems = 16;
-  kernel::Launch launch = product(node, size, "expert_matmul/gemm.cl", "expert_matmul_gemm", true);
+  kernel::Launch launch =
+      product(node, size, "expert_matmul/gemm.cl", "expert_matmul_gemm", Order::kSorted);
   launch.macro("TRANSPOSED", node.attrs<ExpertMatmulAttrs>().transposed ? 1 : 0);
   launch.macro("HEIGHT", height);
   launch.range({uz(ceil_div(size.cols, kCols)) * kItems, uz(most_tiles(size, height)) * kItems},
@@ -189,6 +238,8 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
     const bool may_pay = !device.is_cpu() && rows >= size.experts && rows <= 16LL * size.experts;
     first.insert(may_pay ? first.begin() + 1 : first.end(), rows_by_expert(node, size));
   }
+  const std::vector<kernel::Candidate> fast = warps(node, size, device);
+  first.insert(first.begin(), fast.begin(), fast.end());
   return first;
 }
 

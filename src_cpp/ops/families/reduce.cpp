@@ -231,6 +231,7 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   std::vector<kernel::Candidate> list;
   for (const Sharing& sharing : sharings(outputs, count, axes.adjacent, device)) {
     kernel::Launch launch("reduce/reduce.cl", "reduce_axes");
+    launch.slim = true;
     launch.type("SRC_T", src.storage).type("DST_T", node.output(0).storage);
     launch.macro("ACC_T", wide ? "long" : accumulator(src.storage));
     launch.macro("OP", static_cast<int>(rescaled ? Op::kSum : op));

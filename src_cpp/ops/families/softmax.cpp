@@ -143,6 +143,7 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
       continue;
     }
     kernel::Launch launch("softmax/softmax.cl", "softmax_rows");
+    launch.slim = true;
     launch.type("SRC_T", src.storage).type("DST_T", node.output(0).storage);
     launch.macro("ROWS", static_cast<std::int64_t>(sharing.outputs));
     launch.macro("WG", static_cast<std::int64_t>(sharing.items)).macro("LOG", attrs.log ? 1 : 0);
