@@ -259,10 +259,10 @@ class Executor {
   void leave_chains_out(std::string reason, bool is_noted = false);
   void leave_chains(ChainVerdict verdict);
   void clear_counters();
-  /// Whether enqueueing by `other` takes less time than by `launches`, in turns, with the contents
-  /// of the arena; none where it does not matter. `check` is called when `other` has been timed,
-  /// and may throw.
-  std::optional<bool> is_faster(const std::function<void()>& launches,
+  /// Whether enqueueing by `other` takes less than a share of the time by `launches`, in turns,
+  /// with the contents of the arena; none where it does not matter. `check` is called when `other`
+  /// has been timed, and may throw.
+  std::optional<bool> is_faster(double share, const std::function<void()>& launches,
                                 const std::function<void()>& other,
                                 const std::function<void()>& check);
   /// With `is_reversible`, only the second time as final: another process may have been on the

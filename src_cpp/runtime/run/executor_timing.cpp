@@ -9,7 +9,6 @@
 namespace clgpu::runtime {
 namespace {
 
-constexpr double kGain = 0.97;   // share of the launches' time: less is noise
 constexpr double kSlice = 1e-3;  // seconds of a measurement
 // Share of the time with a chain below which its launches are faster.
 constexpr double kLess = 0.985;
@@ -38,7 +37,7 @@ double Executor::launches_seconds() {
 }
 
 // The least time of several is the one without disturbance.
-std::optional<bool> Executor::is_faster(const std::function<void()>& launches,
+std::optional<bool> Executor::is_faster(double share, const std::function<void()>& launches,
                                         const std::function<void()>& other,
                                         const std::function<void()>& check) {
   double usual = seconds_of(1, launches), others = 1e9;
@@ -52,7 +51,7 @@ std::optional<bool> Executor::is_faster(const std::function<void()>& launches,
       others = std::min(others, seconds_of(runs, other));
       check();
     }
-    if (others < kGain * usual) return true;
+    if (others < share * usual) return true;
   }
   return false;
 }
