@@ -151,6 +151,17 @@ enum class Separable {
 /// kernels of halves, which compute whole results only.
 void fuse_separable(ir::Graph& graph, Separable separable, bool halves, const DeviceInfo& device);
 
+/// Which poolings are merged with what computes their image.
+enum class Pooling {
+  kNever,
+  kWherePays,  ///< those that one launch computes faster, according to measurements
+  kAlways,     ///< all that a kernel can compute
+};
+
+/// A pooling that is the only reader of what a convolution or a local response normalisation
+/// computes becomes one node with it.
+void fuse_pooling(ir::Graph& graph, Pooling pooling, const DeviceInfo& device);
+
 /// Whether experts that no sample has chosen are computed.
 enum class Experts {
   kDense,   ///< they are, and multiplied by zero; the host chooses between branches
@@ -240,6 +251,7 @@ struct PipelineOptions {
   bool half_sums = false;  ///< with kFp16 and kMixed: of all nodes that have them
   std::shared_ptr<const PrecisionPlan> plan{};  ///< with kMixed; null: none is known
   Separable separable = Separable::kWherePays;
+  Pooling pooling = Pooling::kWherePays;
   bool products = true;  ///< of fuse_products
   bool norms = true;     ///< of fuse_layer_norm
   bool gates = true;     ///< of fuse_squeeze_excite

@@ -82,6 +82,7 @@ const std::vector<Pass>& pipeline() {
       {"fuse_pad", [](G& graph, const O&, const D&) { fuse_pad(graph); }},
       {"fuse_separable",
        [](G& graph, const O& o, const D& d) { fuse_separable(graph, o.separable, o.blocks, d); }},
+      {"fuse_pooling", [](G& graph, const O& o, const D& d) { fuse_pooling(graph, o.pooling, d); }},
       {"remove_dead", [](G& graph, const O&, const D&) { remove_dead(graph); }},
       {"choose_storage",
        [](G& graph, const O& o, const D&) {

@@ -54,7 +54,7 @@ Set sets(T passes::PipelineOptions::* member) {
 }
 
 const Choices<Set>& settings() {
-  using passes::Concats, passes::DynamicRange, passes::Experts, passes::Precision,
+  using passes::Concats, passes::DynamicRange, passes::Experts, passes::Precision, passes::Pooling,
       passes::Separable;
   static const auto word = [](const py::object& value) { return value.cast<std::string>(); };
   static const Choices<Set> list = {
@@ -83,6 +83,13 @@ const Choices<Set>& settings() {
                                                   {"as_pairs", Separable::kPairs},
                                                   {"as_blocks", Separable::kBlocks}},
                                                  "separable", word(value));
+       }},
+      {"pooling",
+       [](Settings& s, const py::object& value) {
+         s.options.pooling = chosen<Pooling>({{"never", Pooling::kNever},
+                                              {"where_pays", Pooling::kWherePays},
+                                              {"always", Pooling::kAlways}},
+                                             "pooling", word(value));
        }},
       {"products", sets(&passes::PipelineOptions::products)},
       {"norms", sets(&passes::PipelineOptions::norms)},

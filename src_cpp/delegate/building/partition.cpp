@@ -13,6 +13,7 @@
 #include "ops/families/expert_matmul.hpp"
 #include "ops/families/fully_connected_fused.hpp"
 #include "ops/families/layer_norm.hpp"
+#include "ops/families/pooled.hpp"
 #include "ops/families/quantize.hpp"
 #include "ops/families/separable_conv2d.hpp"
 #include "ops/families/squeeze_excite.hpp"
@@ -44,6 +45,12 @@ passes::Separable separable(const plan::Engines& engines) {
     return inverted ? passes::Separable::kBlocks : passes::Separable::kPairs;
   }
   return names_a_part(engines, fused) ? passes::Separable::kNever : passes::Separable::kWherePays;
+}
+
+passes::Pooling pooling(const plan::Engines& engines) {
+  if (engines.count(ops::kPooledFamily.name) > 0) return passes::Pooling::kAlways;
+  return names_a_part(engines, ops::kPooledFamily) ? passes::Pooling::kNever
+                                                   : passes::Pooling::kWherePays;
 }
 
 bool is_value_of(const Known& known, const TfLiteTensor& tensor) {
@@ -148,6 +155,7 @@ ir::Graph Partition::pass(ir::Graph graph, Level level) const {
   // Nodes that stay apart are computed in bands of rows.
   wanted.blocks =
       options.plan.memory_budget == 0 && options.plan.row_band == 0 && !options.plan.reuse;
+  wanted.pooling = wanted.blocks ? pooling(options.plan.engines) : passes::Pooling::kNever;
   // Regions of rows end at views.
   wanted.borders = options.plan.memory_budget == 0 && !options.plan.reuse &&
                    !names_a_part(options.plan.engines, ops::kFusedQuantizeFamily) &&

@@ -1,5 +1,7 @@
 // Family of LOCAL_RESPONSE_NORMALIZATION, across neighbouring channels.
-#include "ir/fields.hpp"
+#include "ops/families/local_response_normalization.hpp"
+
+#include "ops/families/pooled.hpp"
 #include "ops/shared/common.hpp"
 #include "ops/shared/row_rules.hpp"
 
@@ -7,12 +9,6 @@ namespace clgpu::ops {
 namespace {
 
 constexpr int kLocalResponseNormalization = 13;
-
-struct LrnAttrs : ir::Attrs {
-  int radius = 0;
-  float bias = 0.0F, alpha = 0.0F, beta = 0.0F;
-  CLGPU_FIELDS(radius, bias, alpha, beta)
-};
 
 OrRefusal<Imported> import(const tfl::NodeView& node) {
   CLGPU_REFUSE_TYPE(node.input(0), "input", DType::kF32);
@@ -28,7 +24,7 @@ OrRefusal<Imported> import(const tfl::NodeView& node) {
   return Imported{share(attrs), {}};
 }
 
-std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceInfo&) {
+std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceInfo& device) {
   const auto& attrs = node.attrs<LrnAttrs>();
   const ir::Tensor& src = node.input(0);
   // The runtime's reference kernel omits the neighbour at +radius. Its optimised kernel and
@@ -40,7 +36,11 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   launch.src(0).dst(0).i32(src.shape.elements()).i32(src.shape.back(0)).i32(attrs.radius);
   launch.f32(attrs.bias).f32(attrs.alpha).f32(attrs.beta);
   launch.range({uz(src.shape.elements())}, {kElementwiseGroup});
-  return {kernel::of_form(kernel::Form::kPlain, {"direct", {launch}, {}})};
+  std::vector<kernel::Candidate> list = normalization(node, attrs, nullptr);
+  const bool last = device.is_cpu() || device.is_mobile();  // not measured there
+  list.insert(last ? list.begin() : list.end(),
+              kernel::of_form(kernel::Form::kPlain, {"direct", {launch}, {}}));
+  return list;
 }
 
 // A square and a sum for each neighbour; factor, power, quotient.
@@ -51,7 +51,6 @@ double flops(const NodeContext& node) {
 
 }  // namespace
 
-extern const Family kLocalResponseNormalizationFamily;
 const Family kLocalResponseNormalizationFamily = [] {
   Family family;
   family.name = "local_response_normalization";
