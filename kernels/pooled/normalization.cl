@@ -2,13 +2,14 @@
 //                    of src[.., c] * (bias + alpha * sum_c)^-beta), sum_c = sum of src[.., j]^2 over |j - c| <= RADIUS
 //
 // Shapes    src: [batches, src_h, src_w, channels]; dst: [batches, dst_h, dst_w, channels], channels a
-//           multiple of 4. Windows lie within src
+//           multiple of 4. Windows lie within src, with EDGES they begin at pad_h, pad_w before it
 // Launch    a work-item per four channels of a pixel: global = batches * dst_h * dst_w * channels / 4, any
 //           local
 // Macros    RADIUS  0..4   neighbours of a channel, on each side
 //           ROOTS   0|1    1: beta is 0.75, by two roots
 //           FILTER_H, FILTER_W, STRIDE_H, STRIDE_W  1..  size of a window, and from one to the next; with
 //                          windows of one pixel and KIND 1 nothing is pooled
+//           EDGES   0|1    1: windows may reach beyond src, which does not count
 //           SRC_T, DST_T   float|half  element types
 //           and those of common/pooling.cl (QUANTIZED 0) and common/result.cl
 // Numerics  float; the normalised numbers are not rounded before they are pooled
@@ -26,17 +27,21 @@
 #endif
 
 __kernel void pooled_normalization(__global const SRC_T *src, RESULT_PARAM int batches, int src_h,
-                                   int src_w, int dst_h, int dst_w, int channels, float bias,
-                                   float alpha, float beta) {
+                                   int src_w, int dst_h, int dst_w, int channels, int pad_h,
+                                   int pad_w, float bias, float alpha, float beta) {
   const int quads = channels / 4, item = get_global_id(0);
   if (item >= batches * dst_h * dst_w * quads) return;
   const int pixel = item / quads, c = item % quads * 4;
-  const int y0 = pixel / dst_w % dst_h * STRIDE_H, x0 = pixel % dst_w * STRIDE_W;
+  const int y0 = pixel / dst_w % dst_h * STRIDE_H - pad_h, x0 = pixel % dst_w * STRIDE_W - pad_w;
   const int first = ((pixel / dst_w / dst_h * src_h + y0) * src_w + x0) * channels + c;
   float4 pool = (float4)(POOL_START);
+  int count = 0;  // of pixels in the window
 #pragma unroll
   for (int p = 0; p < FILTER_H * FILTER_W; ++p) {
-    const int at = first + (p / FILTER_W * src_w + p % FILTER_W) * channels;
+    const int y = p / FILTER_W, x = p % FILTER_W;
+    if (EDGES && ((uint)(y0 + y) >= (uint)src_h || (uint)(x0 + x) >= (uint)src_w)) continue;
+    ++count;
+    const int at = first + (y * src_w + x) * channels;
     const float4 own = LOAD4(SRC_T, src, at);
     float4 before = 0.0f, after = 0.0f;
     if (RADIUS > 0 && c > 0) before = LOAD4(SRC_T, src, at - 4);
@@ -53,5 +58,5 @@ __kernel void pooled_normalization(__global const SRC_T *src, RESULT_PARAM int b
     const float4 scale = bias + alpha * sum;
     pool = POOL_ADD(pool, own * POWER(scale));
   }
-  STORE4(DST_T, dst, RESULT_AT(pixel, c, channels), FINISH_POOL(pool, FILTER_H * FILTER_W));
+  STORE4(DST_T, dst, RESULT_AT(pixel, c, channels), FINISH_POOL(pool, count));
 }

@@ -31,6 +31,7 @@ class Case(NamedTuple):
     pool: str = "MAX_POOL_2D"
     window: tuple[int, int] = (2, 2)
     step: tuple[int, int] = (2, 2)
+    edges: str = "VALID"  # padding of the pooling
     after: str = "NONE"  # activation of the pooling
 
 
@@ -44,6 +45,10 @@ CASES = {
     "alexnet": Case((1, 9, 7, 12), window=(3, 3)),
     "average": Case((2, 6, 5, 8), pool="AVERAGE_POOL_2D", radius=1, beta=0.5),
     "activation": Case((1, 5, 5, 4), radius=4, after="RELU6", beta=1.0),
+    "edges": Case((2, 8, 7, 8), window=(3, 3), edges="SAME"),
+    "edges_of_averages": Case(
+        (1, 5, 6, 4), pool="AVERAGE_POOL_2D", window=(3, 2), step=(1, 2), edges="SAME"
+    ),
     "no_neighbours": Case((1, 4, 4, 16), radius=0, window=(2, 3), step=(1, 1)),
 }
 
@@ -76,11 +81,12 @@ def make_model(case: Case, rng: np.random.Generator) -> bytes:
             beta=case.beta,
         )  # fmt: skip
     rows, columns = (
-        (size - window) // step + 1 for size, window, step in zip(shape[1:], case.window, case.step)
+        -(-size // step) if case.edges == "SAME" else (size - window) // step + 1
+        for size, window, step in zip(shape[1:], case.window, case.step)
     )
     (filter_h, filter_w), (stride_h, stride_w) = case.window, case.step
     y = m.op(
-        case.pool, [x], (n, rows, columns, shape[3]), padding="VALID", stride_h=stride_h,
+        case.pool, [x], (n, rows, columns, shape[3]), padding=case.edges, stride_h=stride_h,
         stride_w=stride_w, filter_height=filter_h, filter_width=filter_w, fused_activation_function=case.after,
     )  # fmt: skip
     m.output(y)

@@ -123,8 +123,15 @@ std::vector<kernel::Candidate> normalization(const NodeContext& node, const LrnA
   launch.macro("FILTER_W", pooling ? pooling->filter_w : 1);
   launch.macro("STRIDE_H", pooling ? pooling->stride_h : 1);
   launch.macro("STRIDE_W", pooling ? pooling->stride_w : 1);
+  const bool edges = pooling && pooling->padding != kPaddingValid;
+  const auto before = [&](int axis, int filter, int stride) {
+    return edges ? window(pooling->padding, src[axis], filter, stride, 1).before : 0;
+  };
+  launch.macro("EDGES", edges ? 1 : 0);
   push_result(launch.src(0), result_layout(node));
   launch.i32(dst[0]).i32(src[1]).i32(src[2]).i32(dst[1]).i32(dst[2]).i32(dst[3]);
+  launch.i32(pooling ? before(1, pooling->filter_h, pooling->stride_h) : 0);
+  launch.i32(pooling ? before(2, pooling->filter_w, pooling->stride_w) : 0);
   launch.f32(attrs.bias).f32(attrs.alpha).f32(attrs.beta);
   launch.range({uz(dst.elements() / kVector)}, {kElementwiseGroup});
   return {{pooling ? "fused" : "vec4", {launch}, {}}};
@@ -140,12 +147,13 @@ std::optional<ir::Node> pooled(const ir::Graph& graph, const ir::Node& first,
   const ir::Tensor &image = graph.tensor(first.outputs[0]), &source = graph.tensor(first.inputs[0]);
   const bool adds = attrs.extra_top != 0 || attrs.extra_bottom != 0 || attrs.extra_left != 0 ||
                     attrs.extra_right != 0;
-  if (attrs.padding != kPaddingValid || adds || attrs.rows || image.is_quantized() ||
-      source.is_quantized() || image.shape.rank() != 4)
+  if (adds || attrs.rows || image.is_quantized() || source.is_quantized() ||
+      image.shape.rank() != 4)
     return {};
   if (first.kind == &kConv2dFamily) {
     const ir::Tensor& weights = graph.tensor(first.inputs[kWeights]);
-    const bool fits = attrs.filter_h * attrs.filter_w <= kMostWindow &&
+    const bool fits = attrs.padding == kPaddingValid &&
+                      attrs.filter_h * attrs.filter_w <= kMostWindow &&
                       attrs.stride_h >= attrs.filter_h && attrs.stride_w >= attrs.filter_w;
     if (!fits || !weights.is_constant() || weights.is_quantized() ||
         first.inputs.size() > kBias + 1 || !pooling.epilogue.empty())
