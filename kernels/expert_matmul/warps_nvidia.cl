@@ -78,9 +78,7 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void expert_matmul_w
   for (int a = 0; a < AHEAD; ++a) ring[a][0] = ring[a][1] = ring[a][2] = ring[a][3] = 0;
   READ_FIRST();
   OPERANDS_READY();
-  if (!leads) return;
-
-  for (bool more = true; more;) {
+  for (bool more = leads; more;) {
     int made[HEIGHT];  // -1: none
 #pragma unroll
     for (int i = 0; i < HEIGHT; ++i) {

@@ -1140,6 +1140,61 @@ def test_kernels_of_halves_do_not_count_where_results_are_computed_in_bands():
     assert_stays("half\n" + INVERTED, "fuse_separable", step, **facts)
 
 
+# fuse_pooling
+
+POOLED = """
+%0: float32[1, 9, 9, 8]
+inputs %0
+%1: float32[1, 9, 9, 8] = local_response_normalization(%0) {radius=2, bias=1, alpha=0.5, beta=0.75} op=LOCAL_RESPONSE_NORMALIZATION node=0
+%2: float32[1, 4, 4, 8] = pool(%1) {kind=0, padding=VALID, stride_h=2, stride_w=2, filter_h=3, filter_w=3} op=MAX_POOL_2D node=1
+outputs %2
+"""  # noqa: E501
+
+
+def test_pooling_is_one_node_with_what_computes_its_image():
+    expected = """
+    %0: float32[1, 9, 9, 8]
+    inputs %0
+    %2: float32[1, 4, 4, 8], %1: float32[1, 9, 9, 8] = pooled(%0) { \
+            first=<%1 = local_response_normalization(%0) \
+                {radius=2, bias=1, alpha=0.5, beta=0.75} \
+                op=LOCAL_RESPONSE_NORMALIZATION node=0>, \
+            pooling=<%2 = pool(%1) \
+                {kind=0, padding=VALID, stride_h=2, stride_w=2, filter_h=3, filter_w=3} \
+                op=MAX_POOL_2D node=1>} \
+        op=LOCAL_RESPONSE_NORMALIZATION node=0
+    outputs %2
+    step fuse_pooling applied node=1 into=0
+    """
+    assert_becomes(POOLED, "fuse_pooling", expected, device="gpu")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("outputs %2", "outputs %2, %1"),
+        ("radius=2", "radius=5"),
+        ("node=0\n", "node=0 activation=relu\n"),
+        ("stride_w=2, filter_h=3, filter_w=3", "stride_w=2, filter_h=5, filter_w=5"),
+    ],
+)
+def test_what_no_kernel_pools_stays(old, new):
+    assert old in POOLED
+    assert_stays(POOLED.replace(old, new), "fuse_pooling", device="gpu")
+
+
+@pytest.mark.parametrize(
+    ("facts", "is_one"),
+    [
+        ({"device": "cpu"}, False),
+        ({"device": "cpu", "pooling": "always"}, True),
+        ({"device": "gpu", "pooling": "never"}, False),
+    ],
+)
+def test_poolings_become_one_node_where_that_pays(facts, is_one):
+    assert ("pooled(" in after(POOLED, "fuse_pooling", **facts)) == is_one
+
+
 @pytest.mark.parametrize(
     ("facts", "text"),
     [

@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "ir/fields.hpp"
+#include "ops/families/local_response_normalization.hpp"
+#include "ops/families/pool.hpp"
 #include "ops/products/conv_geometry.hpp"
 #include "ops/shared/parts.hpp"
 
@@ -107,35 +109,6 @@ double flops(const NodeContext& node) {
 }
 
 }  // namespace
-
-std::vector<kernel::Candidate> normalization(const NodeContext& node, const LrnAttrs& attrs,
-                                             const PoolAttrs* pooling) {
-  constexpr int kMostRadius = 4, kVector = 4;
-  constexpr float kRoots = 0.75F;
-  const ir::Shape &src = node.input(0).shape, &dst = node.output(kResult).shape;
-  if (attrs.radius > kMostRadius || src.rank() != 4 || src[3] % kVector != 0) return {};
-  kernel::Launch launch("pooled/normalization.cl", "pooled_normalization");
-  launch.type("SRC_T", node.input(0).storage).type("DST_T", node.output(kResult).storage);
-  set_epilogue(launch, node.epilogue());
-  launch.macro("RADIUS", attrs.radius).macro("ROOTS", attrs.beta == kRoots ? 1 : 0);
-  launch.macro("QUANTIZED", 0).macro("KIND", pooling ? pooling->kind : PoolAttrs::kAverage);
-  launch.macro("FILTER_H", pooling ? pooling->filter_h : 1);
-  launch.macro("FILTER_W", pooling ? pooling->filter_w : 1);
-  launch.macro("STRIDE_H", pooling ? pooling->stride_h : 1);
-  launch.macro("STRIDE_W", pooling ? pooling->stride_w : 1);
-  const bool edges = pooling && pooling->padding != kPaddingValid;
-  const auto before = [&](int axis, int filter, int stride) {
-    return edges ? window(pooling->padding, src[axis], filter, stride, 1).before : 0;
-  };
-  launch.macro("EDGES", edges ? 1 : 0);
-  push_result(launch.src(0), result_layout(node));
-  launch.i32(dst[0]).i32(src[1]).i32(src[2]).i32(dst[1]).i32(dst[2]).i32(dst[3]);
-  launch.i32(pooling ? before(1, pooling->filter_h, pooling->stride_h) : 0);
-  launch.i32(pooling ? before(2, pooling->filter_w, pooling->stride_w) : 0);
-  launch.f32(attrs.bias).f32(attrs.alpha).f32(attrs.beta);
-  launch.range({uz(dst.elements() / kVector)}, {kElementwiseGroup});
-  return {{pooling ? "fused" : "vec4", {launch}, {}}};
-}
 
 std::optional<ir::Node> pooled(const ir::Graph& graph, const ir::Node& first,
                                const ir::Node& pooling) {

@@ -2,10 +2,7 @@
 #pragma once
 
 #include <optional>
-#include <vector>
 
-#include "ops/families/local_response_normalization.hpp"
-#include "ops/families/pool.hpp"
 #include "ops/family.hpp"
 
 namespace clgpu::ops {
@@ -20,10 +17,5 @@ std::optional<ir::Node> pooled(const ir::Graph& graph, const ir::Node& first,
 
 /// Whether one launch is better than two on this device, according to measurements.
 bool pooled_pays(const ir::Graph& graph, const ir::Node& node, const DeviceInfo& device);
-
-/// The kernel of pooled normalisations for windows and channels of `pooling`, or without it for the
-/// normalisation alone; none for other radii, and unless channels are a multiple of four.
-std::vector<kernel::Candidate> normalization(const NodeContext& node, const LrnAttrs& attrs,
-                                             const PoolAttrs* pooling);
 
 }  // namespace clgpu::ops

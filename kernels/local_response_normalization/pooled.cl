@@ -1,4 +1,4 @@
-// normalization.cl - the pooling of a local response normalisation: dst[n, y, x, c] = act(pool over the window of (y, x)
+// pooled.cl - the pooling of a local response normalisation: dst[n, y, x, c] = act(pool over the window of (y, x)
 //                    of src[.., c] * (bias + alpha * sum_c)^-beta), sum_c = sum of src[.., j]^2 over |j - c| <= RADIUS
 //
 // Shapes    src: [batches, src_h, src_w, channels]; dst: [batches, dst_h, dst_w, channels], channels a
@@ -26,9 +26,10 @@
 #define POWER(x) pow(x, (float4)(-beta))
 #endif
 
-__kernel void pooled_normalization(__global const SRC_T *src, RESULT_PARAM int batches, int src_h,
-                                   int src_w, int dst_h, int dst_w, int channels, int pad_h,
-                                   int pad_w, float bias, float alpha, float beta) {
+__kernel void local_response_normalization_pooled(__global const SRC_T *src,
+                                                  RESULT_PARAM int batches, int src_h, int src_w,
+                                                  int dst_h, int dst_w, int channels, int pad_h,
+                                                  int pad_w, float bias, float alpha, float beta) {
   const int quads = channels / 4, item = get_global_id(0);
   if (item >= batches * dst_h * dst_w * quads) return;
   const int pixel = item / quads, c = item % quads * 4;
