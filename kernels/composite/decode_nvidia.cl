@@ -134,38 +134,6 @@ uint high_halves(uint a, uint b) {
   } while (0)
 #endif
 
-// Reads the mask from `row` on. NOTE_LOOKED waits for it, so what is read between comes at the same time.
-#define LOOK_AT(row)                                                      \
-  do {                                                                    \
-    _Pragma("unroll") for (int j = 0; j < LOOKS; ++j) looked[j] =         \
-        LOAD(MASK_T, mask, (row) + min(j * ITEMS + item, keys - 1) * ms); \
-  } while (0)
-#define NOTE_LOOKED()                                                     \
-  do {                                                                    \
-    _Pragma("unroll") for (int j = 0; j < LOOKS; ++j) {                   \
-      const ulong bit = 1UL << (min(j * ITEMS + item, keys - 1) / chunk); \
-      seen |= !looks || MASKED(looked[j]) ? (uint2)(0U) : as_uint2(bit);  \
-    }                                                                     \
-  } while (0)
-// Notes which chunks have keys that the mask leaves.
-#if MASK
-#define NOTE_CHUNKS()                                                    \
-  do {                                                                   \
-    NOTE_LOOKED();                                                       \
-    _Pragma("unroll") for (int r = 1; r < ROWS; ++r) {                   \
-      if (looks && of_mask[r] != of_mask[0]) {                           \
-        LOOK_AT(of_mask[r]);                                             \
-        NOTE_LOOKED();                                                   \
-      }                                                                  \
-    }                                                                    \
-    _Pragma("unroll") for (uint bits = 1; bits < 32; bits *= 2) seen |=  \
-        (uint2)(shuffle_xor(seen.s0, bits), shuffle_xor(seen.s1, bits)); \
-    if (lane == 0) chunks_of_warps[warp] = as_ulong(seen);               \
-  } while (0)
-#else
-#define NOTE_CHUNKS()
-#endif
-
 // Keys that are masked have weights where there is no other one.
 #if MASK && HALF_MASK
 #define ADD_MASKED(i, all, most, weights)                                                     \
@@ -221,8 +189,24 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void composite_decod
 #if MASK
   const bool looks = keys <= LOOKS * ITEMS;
   uint2 seen = looks ? 0U : ~0U;  // a bit for each chunk
-  float looked[LOOKS];            // elements of the mask of a row
-  LOOK_AT(of_mask[0]);
+#pragma unroll
+  for (int r = 0; r < ROWS; ++r) {
+    if (looks && (r == 0 || of_mask[r] != of_mask[0])) {
+      float added_to[LOOKS];  // read without waiting for each other
+#pragma unroll
+      for (int j = 0; j < LOOKS; ++j)
+        added_to[j] = LOAD(MASK_T, mask, of_mask[r] + min(j * ITEMS + item, keys - 1) * ms);
+#pragma unroll
+      for (int j = 0; j < LOOKS; ++j) {
+        const ulong bit = 1UL << (min(j * ITEMS + item, keys - 1) / chunk);
+        seen |= MASKED(added_to[j]) ? (uint2)(0U) : as_uint2(bit);
+      }
+    }
+  }
+#pragma unroll
+  for (uint bits = 1; bits < 32; bits *= 2)
+    seen |= (uint2)(shuffle_xor(seen.s0, bits), shuffle_xor(seen.s1, bits));
+  if (lane == 0) chunks_of_warps[warp] = as_ulong(seen);
 #endif
 
 #if TENSOR
@@ -233,7 +217,6 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void composite_decod
   float added[4];  // to the scores of keys 2q, 2q + 1, 2q + 8 and 2q + 9
   uint open[2];    // one bit of four for each of keys 0 to 7, and 8 to 15
   READ_MASK(part * chunk + warp * 16);
-  NOTE_CHUNKS();
   OPERANDS_READY();
   for (int i = item; i < ROWS * PIECES; i += ITEMS) {
     const int row = min(first + i / PIECES, rows - 1);
@@ -363,7 +346,6 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void composite_decod
   }
   if (q4 == 0 && g < ROWS) stats_of_warps[warp * ROWS + g] = (float2)(largest, total);
 #else
-  NOTE_CHUNKS();
   OPERANDS_READY();
   const int piece = lane % LANES * 8, slot = lane / LANES;
   float8 query[ROWS];

@@ -27,9 +27,9 @@ namespace {
 
 constexpr const char* kPass = "group_experts";
 
-/// Up to so many samples, the products with gathered matrices were measured to be faster than those
-/// of tensor cores, which they use for halves up to so many picks.
-constexpr std::int64_t kMostOnTensorCores = 8, kMostPicksOfHalves = 64;
+/// Samples up to which the products with gathered matrices were measured to be faster than those of
+/// tensor cores, which these have no kernels for.
+constexpr std::int64_t kMostOnTensorCores = 8;
 
 /// What decides on the gates of all experts: the gate of expert e of a sample is the sum of the
 /// weights whose index is e.
@@ -444,10 +444,8 @@ std::string problem_of(const ir::Graph& graph, const Links& links, const Picks& 
   if (2 * picks.chosen > picks.experts)
     return count + " experts are chosen, which is more than half";
   const bool tensor_cores = device.mma_f16 || device.mma_tf32;
-  const std::int64_t most = graph.allows_half ? kMostPicksOfHalves / picks.chosen : 0;
-  if (const std::int64_t samples = std::max(most, kMostOnTensorCores);
-      tensor_cores && picks.samples > samples)
-    return std::to_string(picks.samples) + " samples; up to " + std::to_string(samples) +
+  if (tensor_cores && picks.samples > kMostOnTensorCores)
+    return std::to_string(picks.samples) + " samples; up to " + std::to_string(kMostOnTensorCores) +
            " are grouped on tensor cores";
   for (std::size_t e = 1; e < group.products.size(); ++e) {
     const ir::Node &first = graph.nodes[uz(group.products[0])],

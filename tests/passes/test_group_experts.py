@@ -151,7 +151,8 @@ def launches(delegate: clgpu_delegate.Delegate) -> int:
 @pytest.mark.parametrize("share_memory", [True, False])
 @pytest.mark.parametrize("leading", [(1,), (3,), (8,), (1, 5), (2, 3)])
 def test_results_are_those_of_all_experts(leading, share_memory, precision, device):
-    mixture = Mixture(leading, experts=7, chosen=3, seed=sum(leading))
+    # Devices with tensor cores compute all experts where samples leave hardly any of them.
+    mixture = Mixture(leading, experts=13, chosen=3, seed=sum(leading))
     model = mixture.model()
     for _ in range(2):
         inputs = mixture.inputs()
@@ -246,9 +247,9 @@ def test_experts_without_weight_may_be_infinite(device):
 
 def test_launches_do_not_grow_with_the_number_of_experts(device):
     counts = set()
-    for experts in (4, 6, 19):
+    for experts in (4, 5, 6):
         # Where rows are as many as experts, CPUs sort them, which takes a launch for each product.
-        mixture = Mixture((10,), experts)
+        mixture = Mixture((3,), experts)
         _, delegate = run(mixture.model(), mixture.inputs(), device, times=1)
         counts.add(launches(delegate))
         _, apart = run(mixture.model(), mixture.inputs(), device, times=1, experts="dense")
@@ -342,7 +343,8 @@ from tests.passes import test_group_experts as tested
 tested.WIDTH = tested.HIDDEN = 96
 mixture = tested.Mixture((1,), experts=16, chosen=2)
 model = mixture.model(half=sys.argv[2] == "half")
-_, delegate = tested.run(model, mixture.inputs(), sys.argv[1], experts=sys.argv[3], tuning="off")
+options = {"experts": sys.argv[3], "tuning": "off", "chain": "off"}  # chains count what they wait for
+_, delegate = tested.run(model, mixture.inputs(), sys.argv[1], **options)
 (partition,) = delegate.explain().partitions
 told = [bool(tested.steps(delegate, "applied")), partition.weights_bytes]
 print(json.dumps([*told, delegate.explain().peak_bytes, delegate.stats()["peak_device_bytes"]]))
@@ -388,7 +390,7 @@ def test_number_of_samples_may_change(device):
     mixture = Mixture((4,))
     delegate = clgpu_delegate.load(device=device)
     interpreter = make_interpreter(op_runtime(), mixture.model(), [delegate])
-    for samples in (4, 1, 9, 4):
+    for samples in (4, 1, 7, 4):
         mixture.leading = (samples,)
         inputs = mixture.inputs()
         (output,) = run_interpreter(interpreter, inputs, {i: x.shape for i, x in enumerate(inputs)})
