@@ -49,6 +49,7 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void expert_matmul_w
     int cols, int depth, int experts, int each, int share, int rows) {
   LOCAL_LINES(uint4, right, PARTS * PITCH);
   LOCAL_ARRAY(float, partials, TILES * WARPS * 16 * PARTS);
+  LOCAL_ARRAY(uint, of_first, WORDS + 1);  // what the first work-item has found
   const int item = get_local_id(0);
   const int lane = item % 32, warp = item / 32 % WARPS;  // of its tile
   const int g = lane / 4, q = lane % 4;
@@ -78,7 +79,17 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void expert_matmul_w
   for (int a = 0; a < AHEAD; ++a) ring[a][0] = ring[a][1] = ring[a][2] = ring[a][3] = 0;
   READ_FIRST();
   OPERANDS_READY();
-  for (bool more = leads; more;) {
+  // In a chain that has given up, indices may be written meanwhile, and all warps must meet at the same barriers.
+  if (item == 0) {
+#pragma unroll
+    for (int w = 0; w < WORDS; ++w) of_first[w] = left_rows[w];
+    of_first[WORDS] = leads;
+  }
+  barrier(CLK_LOCAL_MEM_FENCE);
+#pragma unroll
+  for (int w = 0; w < WORDS; ++w) left_rows[w] = of_first[w];
+
+  for (bool more = of_first[WORDS] != 0; more;) {
     int made[HEIGHT];  // -1: none
 #pragma unroll
     for (int i = 0; i < HEIGHT; ++i) {

@@ -2,7 +2,7 @@
 //                    of src[.., c] * (bias + alpha * sum_c)^-beta), sum_c = sum of src[.., j]^2 over |j - c| <= RADIUS
 //
 // Shapes    src: [batches, src_h, src_w, channels]; dst: [batches, dst_h, dst_w, channels], channels a
-//           multiple of 4. Windows lie within src, with EDGES they begin at pad_h, pad_w before it
+//           multiple of 4. Windows lie within src, with EDGES the first one begins pad_h rows and pad_w columns before it
 // Launch    a work-item per four channels of a pixel: global = batches * dst_h * dst_w * channels / 4, any
 //           local
 // Macros    RADIUS  0..4   neighbours of a channel, on each side
@@ -43,10 +43,10 @@ __kernel void local_response_normalization_pooled(__global const SRC_T *src,
     if (EDGES && ((uint)(y0 + y) >= (uint)src_h || (uint)(x0 + x) >= (uint)src_w)) continue;
     ++count;
     const int at = first + (y * src_w + x) * channels;
-    const float4 own = LOAD4(SRC_T, src, at);
+    const float4 own = LOAD4_ALIGNED(SRC_T, src, at);
     float4 before = 0.0f, after = 0.0f;
-    if (RADIUS > 0 && c > 0) before = LOAD4(SRC_T, src, at - 4);
-    if (RADIUS > 0 && c + 4 < channels) after = LOAD4(SRC_T, src, at + 4);
+    if (RADIUS > 0 && c > 0) before = LOAD4_ALIGNED(SRC_T, src, at - 4);
+    if (RADIUS > 0 && c + 4 < channels) after = LOAD4_ALIGNED(SRC_T, src, at + 4);
     before *= before;
     after *= after;
     const float4 mid = own * own;

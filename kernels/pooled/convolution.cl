@@ -4,8 +4,8 @@
 // Shapes    src: [n, in_h, in_w, in_c]; weights: OHWI, [out_c, depth], depth = filter_h * filter_w *
 //           group_in; bias: [out_c]; dst: [pixels, out_c], pixels = n * dst_h * dst_w. Windows lie within
 //           the convolution's results
-// Launch    axis 0: LANES; axis 1: output channels, rounded up to multiples of WG_C; axis 2: pixels.
-//           local = (LANES, WG_C, 1)
+// Launch    a work-group per pixel and WG_C output channels: global = (pixels * LANES, out_c rounded up to a
+//           multiple of WG_C, 1), local = (LANES, WG_C, 1)
 // Macros    LANES   8..64, a power of two  work-items that share a sum
 //           WG_C    1..32   output channels of a work-group
 //           POOL_H, POOL_W  1..4  size of a window; a work-item adds to the sums of all of its results
@@ -42,7 +42,7 @@ __kernel __attribute__((reqd_work_group_size(LANES, WG_C, 1))) void pooled_convo
   LOCAL_ARRAY3(float, partial, WG_C, PX, LANES);
   const int lane = get_local_id(0), row = get_local_id(1);
   const int o = get_global_id(1);
-  const int pixel = get_group_id(2);
+  const int pixel = get_group_id(0);
   const int channel = min(o, out_c - 1);  // channels past the end repeat the last one
   const int depth = filter_h * filter_w * group_in;
   src += (size_t)(pixel / dst_w / dst_h) * in_h * in_w * in_c + channel / group_out * group_in;

@@ -28,7 +28,7 @@ namespace {
 constexpr const char* kPass = "group_experts";
 
 /// Samples up to which the products with gathered matrices were measured to be faster than those of
-/// tensor cores, which these have no kernels for.
+/// all experts on tensor cores.
 constexpr std::int64_t kMostOnTensorCores = 8;
 
 /// What decides on the gates of all experts: the gate of expert e of a sample is the sum of the

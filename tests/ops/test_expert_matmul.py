@@ -123,16 +123,28 @@ def test_rows_of_an_index_that_names_no_expert_are_zero(engine, device):
     assert got[1].any()
 
 
+# Tokens, indices of each, experts, rows of each, depth: one and two words of rows, several rows of
+# an expert and hardly any, the depth a multiple of what all warps read at once, or not.
 @pytest.mark.parametrize("half_io", [False, True])
-@pytest.mark.parametrize(("tokens", "experts"), [(2, 12), (7, 3), (40, 3)])
-def test_tensor_cores_of_few_rows(tokens, experts, half_io, device):
-    """Rows whose index names no expert are zero; half inputs are operands as they are."""
+@pytest.mark.parametrize(
+    ("tokens", "chosen", "experts", "rows", "depth"),
+    [
+        (2, 1, 12, 1, 320),
+        (7, 2, 3, 1, 320),
+        (20, 3, 3, 1, 64),
+        (3, 2, 4, 5, 128),
+        (1, 4, 16, 1, 1024),
+    ],
+)
+def test_tensor_cores_of_few_rows(tokens, chosen, experts, rows, depth, half_io, device):
+    """Rows whose index names no expert are zero; the last index has an expert of its own."""
     rng = np.random.default_rng(6)
-    x, matrices = draw(rng, tokens, 1, 1, 320), draw(rng, experts, 37, 320)
-    indices = rng.integers(0, experts, (tokens, 1)).astype(np.int32)
+    x, matrices = draw(rng, tokens, 1, rows, depth), draw(rng, experts, 37, depth)
+    indices = rng.integers(0, experts - 1, (tokens, chosen)).astype(np.int32)
+    indices[-1, -1] = experts - 1
     model = model_of(x, matrices, indices, adj_y=True)
     expected = expected_of(x, matrices, indices, adj_y=True)
-    indices[1], expected[1] = experts, 0
+    indices[0, 0], expected[0, 0] = experts, 0
     delegate = clgpu_delegate.load(device=device, precision="fp16", half_io=half_io)
     (got,) = run_interpreter(make_interpreter(op_runtime(), model, [delegate]), [x, indices])
     nodes = [node for node in delegate.explain().nodes if node.family == "expert_matmul"]

@@ -17,7 +17,7 @@ FUSED, APART = {"pooled": "fused"}, {"pooled": "separate"}
 
 
 class Case(NamedTuple):
-    """Windows lie within the image; sizes leave rows and columns over."""
+    """Sizes leave rows and columns over."""
 
     image: tuple[int, int, int, int]
     filters: int = 0  # 0: a normalisation
@@ -43,6 +43,7 @@ CASES = {
     "narrow_window": Case((2, 5, 9, 3), 7, window=(1, 3), step=(1, 3)),
     "gaps": Case((1, 9, 9, 3), 4, (1, 1), window=(2, 1), step=(3, 2)),
     "alexnet": Case((1, 9, 7, 12), window=(3, 3)),
+    "root_mean_square": Case((1, 8, 6, 2), 3, activation="NONE", pool="L2_POOL_2D"),
     "average": Case((2, 6, 5, 8), pool="AVERAGE_POOL_2D", radius=1, beta=0.5),
     "activation": Case((1, 5, 5, 4), radius=4, after="RELU6", beta=1.0),
     "edges": Case((2, 8, 7, 8), window=(3, 3), edges="SAME"),
@@ -53,16 +54,27 @@ CASES = {
 }
 
 
-def make_model(case: Case, rng: np.random.Generator) -> bytes:
-    """Both nodes, with something before them, so that fp16 stores their image in half."""
+def make_model(case: Case, rng: np.random.Generator, *, zeros: bool = False) -> bytes:
+    """Both nodes, with something before them, so that fp16 stores their image in half.
+
+    With ``zeros`` a missing bias is one of zeros, because the runtime's kernels need one.
+    """
     m = ModelMaker()
     x = m.op("NEG", [m.input("image", case.image)], case.image)
+    m.output(add_pooled(m, x, case, rng, zeros=zeros))
+    return m.build()
+
+
+def add_pooled(
+    m: ModelMaker, x: int, case: Case, rng: np.random.Generator, *, zeros: bool = False
+) -> int:
     n, h, w, channels = case.image
     if case.filters:
         weights = rng.standard_normal((case.filters, *case.kernel, channels)) / 4
         operands = [x, m.constant(half_exact(weights.astype(np.float32)))]
-        bias = rng.standard_normal(case.filters) if case.bias else np.zeros(case.filters)
-        operands.append(m.constant(half_exact(bias.astype(np.float32))))
+        bias = half_exact(rng.standard_normal(case.filters).astype(np.float32))
+        if case.bias or zeros:
+            operands.append(m.constant(bias if case.bias else np.zeros_like(bias)))
         extents = [
             -(-size // stride) if case.padding == "SAME" else (size - kernel) // stride + 1
             for size, kernel, stride in zip((h, w), case.kernel, case.stride)
@@ -85,12 +97,11 @@ def make_model(case: Case, rng: np.random.Generator) -> bytes:
         for size, window, step in zip(shape[1:], case.window, case.step)
     )
     (filter_h, filter_w), (stride_h, stride_w) = case.window, case.step
-    y = m.op(
+    return m.op(
         case.pool, [x], (n, rows, columns, shape[3]), padding=case.edges, stride_h=stride_h,
-        stride_w=stride_w, filter_height=filter_h, filter_width=filter_w, fused_activation_function=case.after,
+        stride_w=stride_w, filter_height=filter_h, filter_width=filter_w,
+        fused_activation_function=case.after,
     )  # fmt: skip
-    m.output(y)
-    return m.build()
 
 
 def run(model: bytes, image: np.ndarray, delegate: clgpu_delegate.Delegate | None) -> np.ndarray:
@@ -103,14 +114,15 @@ def run(model: bytes, image: np.ndarray, delegate: clgpu_delegate.Delegate | Non
 @pytest.mark.parametrize("name", list(CASES))
 def test_results(name, engines, device, precision):
     case = CASES[name]
+    model = make_model(case, np.random.default_rng(1))
+    stock = make_model(case, np.random.default_rng(1), zeros=True)
     rng = np.random.default_rng(len(name))
-    model = make_model(case, rng)
     image = half_exact(rng.standard_normal(case.image).astype(np.float32))
     delegate = clgpu_delegate.load(device=device, precision=precision, engines=engines)
     got = run(model, image, delegate)
     (node,) = (node for node in delegate.explain().nodes if node.family == "pooled")
     assert node.candidate == engines["pooled"]
-    expected = run(model, image, None)
+    expected = run(stock, image, None)
     terms = case.kernel[0] * case.kernel[1] * case.image[3] if case.filters else 2 * case.radius + 3
     assert_close(got, expected, precision, terms, what=name)
 
@@ -135,3 +147,32 @@ def test_what_others_read_stays(device):
     interpreter = make_interpreter(op_runtime(), m.build(), [delegate])
     run_interpreter(interpreter, [rng.standard_normal((1, 4, 4, 3)).astype(np.float32)])
     assert [node.family for node in delegate.explain().nodes] == ["conv2d", "pool"]
+
+
+@pytest.mark.parametrize("name", ["lenet_second", "alexnet", "edges"])
+def test_number_of_images_may_change(name, device):
+    case = CASES[name]
+    rng = np.random.default_rng(2)
+    delegate = clgpu_delegate.load(device=device, engines=FUSED)
+    interpreter = make_interpreter(op_runtime(), make_model(case, rng), [delegate])
+    for images, height in ((1, 12), (3, 11), (2, 9)):
+        shape = (images, height, *case.image[2:])
+        image = rng.standard_normal(shape).astype(np.float32)
+        (got,) = run_interpreter(interpreter, [image], {0: shape})
+        other = make_model(case._replace(image=shape), np.random.default_rng(2))
+        assert_close(got, run(other, image, None), "fp32", 200, what=str(shape))
+        assert {"fused"} == {n.candidate for n in delegate.explain().nodes if n.family == "pooled"}
+
+
+@pytest.mark.parametrize("name", ["lenet_first", "alexnet"])
+def test_result_may_be_a_part_of_another(name, device):
+    case = CASES[name]
+    rng = np.random.default_rng(3)
+    m = ModelMaker()
+    x = m.op("NEG", [m.input("image", case.image)], case.image)
+    parts = [add_pooled(m, x, case, rng) for _ in range(2)]
+    shape = m.shape(parts[0])
+    m.output(m.op("CONCATENATION", parts, (*shape[:3], 2 * shape[3]), axis=3))
+    model, image = m.build(), rng.standard_normal(case.image).astype(np.float32)
+    got = run(model, image, clgpu_delegate.load(device=device, engines=FUSED))
+    assert_close(got, run(model, image, None), "fp32", 200, what=name)

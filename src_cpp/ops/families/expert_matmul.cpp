@@ -168,8 +168,8 @@ std::vector<kernel::Candidate> warps(const NodeContext& node, const Size& size,
   constexpr std::int64_t kMostLocal = (48 << 10) - 256, kMostRows = 2 * kWord;
   const bool split = node.input(kX).storage == DType::kF32;
   const std::int64_t parts_of_row = split ? 2 : 1, rows = size.all_rows();
-  if (!device.mma_f16 || node.attrs<ExpertMatmulAttrs>().transposed || rows > kMostRows ||
-      node.input(kMatrices).storage != DType::kF16 || size.depth % kStep != 0 ||
+  if (!device.mma_f16 || node.attrs<ExpertMatmulAttrs>().transposed || rows == 0 ||
+      rows > kMostRows || node.input(kMatrices).storage != DType::kF16 || size.depth % kStep != 0 ||
       !(split ? node.allows_half() : node.input(kX).storage == DType::kF16))
     return {};
   // With few rows, hardly two have the same expert. Work-groups of 16 warps then read the input

@@ -8,6 +8,7 @@ namespace clgpu::ops {
 namespace {
 
 constexpr int kLocalResponseNormalization = 13;
+constexpr int kVector = 4;  // channels that pooled.cl reads at once
 
 OrRefusal<Imported> import(const tfl::NodeView& node) {
   CLGPU_REFUSE_TYPE(node.input(0), "input", DType::kF32);
@@ -35,7 +36,7 @@ std::vector<kernel::Candidate> candidates(const NodeContext& node, const DeviceI
   launch.src(0).dst(0).i32(src.shape.elements()).i32(src.shape.back(0)).i32(attrs.radius);
   launch.f32(attrs.bias).f32(attrs.alpha).f32(attrs.beta);
   launch.range({uz(src.shape.elements())}, {kElementwiseGroup});
-  std::vector<kernel::Candidate> list = normalization(node, attrs, nullptr);
+  std::vector<kernel::Candidate> list = normalization_kernels(node, attrs, nullptr);
   const bool last = device.is_cpu() || device.is_mobile();  // not measured there
   list.insert(last ? list.begin() : list.end(),
               kernel::of_form(kernel::Form::kPlain, {"direct", {launch}, {}}));
@@ -50,12 +51,16 @@ double flops(const NodeContext& node) {
 
 }  // namespace
 
-std::vector<kernel::Candidate> normalization(const NodeContext& node, const LrnAttrs& attrs,
-                                             const PoolAttrs* pooling) {
-  constexpr int kMostRadius = 4, kVector = 4;
+bool reads_vectors(const LrnAttrs& attrs, const ir::Shape& image) {
+  constexpr int kMostRadius = kVector;
+  return attrs.radius <= kMostRadius && image.rank() == 4 && image[3] % kVector == 0;
+}
+
+std::vector<kernel::Candidate> normalization_kernels(const NodeContext& node, const LrnAttrs& attrs,
+                                                     const PoolAttrs* pooling) {
   constexpr float kRoots = 0.75F;
   const ir::Shape &src = node.input(0).shape, &dst = node.output(0).shape;
-  if (attrs.radius > kMostRadius || src.rank() != 4 || src[3] % kVector != 0) return {};
+  if (!reads_vectors(attrs, src)) return {};
   kernel::Launch launch("local_response_normalization/pooled.cl",
                         "local_response_normalization_pooled");
   launch.type("SRC_T", node.input(0).storage).type("DST_T", node.output(0).storage);

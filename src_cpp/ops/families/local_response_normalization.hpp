@@ -17,9 +17,13 @@ struct LrnAttrs : ir::Attrs {
   CLGPU_FIELDS(radius, bias, alpha, beta)
 };
 
-/// A kernel of the normalisation and, unless it is null, of the pooling of its result, which the
-/// node has; none for radii above 4, and unless channels are a multiple of four.
-std::vector<kernel::Candidate> normalization(const NodeContext& node, const LrnAttrs& attrs,
-                                             const PoolAttrs* pooling);
+/// Whether the kernel of the next function computes a normalisation of `image`: radii up to 4, and
+/// a multiple of four channels.
+bool reads_vectors(const LrnAttrs& attrs, const ir::Shape& image);
+
+/// The kernel that reads four channels at once, if it computes the node. With `pooling` it pools
+/// the normalised image, and output 0 is the pooled one.
+std::vector<kernel::Candidate> normalization_kernels(const NodeContext& node, const LrnAttrs& attrs,
+                                                     const PoolAttrs* pooling);
 
 }  // namespace clgpu::ops

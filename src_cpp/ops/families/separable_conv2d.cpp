@@ -26,6 +26,8 @@ Parts parts_of(const NodeContext& node) {
   if (node.slopes() >= 0) ir::set_input(pointwise, pointwise.kind->slopes, whole.inputs[kSlopes]);
   pointwise.outputs = {whole.outputs[kResult]};
   pointwise.epilogue = whole.epilogue;
+  pointwise.allows_tf32 = whole.allows_tf32;
+  pointwise.bf16_pairs = whole.bf16_pairs;
   if (!parts.expand) return parts;
 
   ir::Node& expand = *parts.expand;

@@ -260,8 +260,8 @@ class Executor {
   void leave_chains(ChainVerdict verdict);
   void clear_counters();
   /// Whether enqueueing by `other` takes less than a share of the time by `launches`, in turns,
-  /// with the contents of the arena; none where it does not matter. `check` is called when `other`
-  /// has been timed, and may throw.
+  /// with the contents of the arena; none where it does not matter. With a share above 1 it may
+  /// take as much longer. `check` is called when `other` has been timed, and may throw.
   std::optional<bool> is_faster(double share, const std::function<void()>& launches,
                                 const std::function<void()>& other,
                                 const std::function<void()>& check);
