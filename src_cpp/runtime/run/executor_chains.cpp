@@ -30,9 +30,10 @@ const char* name_of(ChainVerdict verdict) {
 constexpr const char* kSlowerReason = "the launches are faster";
 constexpr const char* kWaitedReason = "a work-group of a chain waited too long for the others";
 
-// Share of the launches' time above which chains are slower. Those that take as long save the host its
-// launches, and gain more where inferences are waited for or attention has few keys yet: a token of 3
-// billion parameters in int8 took 0.99 of it in this measurement, and 0.9 when generated (H200).
+// Share of the launches' time above which chains are slower. Those that take as long save the host
+// its launches, and gain more where inferences are waited for or attention has few keys yet: a
+// token of 3 billion parameters in int8 took 0.99 of it in this measurement, and 0.9 when generated
+// (H200).
 constexpr double kShare = 1.01;
 
 /// A work-group has given up while chains were tried.
