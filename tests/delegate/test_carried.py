@@ -291,7 +291,9 @@ def found(delegate, name, count) -> tuple[np.ndarray, np.ndarray, int]:
     return values, indices, delegate.stats()["launches"] - before
 
 
-@pytest.mark.parametrize("options", [{}, {"precision": "fp16"}, {"half_io": True}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{}, {"precision": "fp16"}, {"half_io": True}, {"profile": True}], ids=str
+)
 @pytest.mark.parametrize("count", [0, 1, 5])
 def test_inferences_find_the_largest_elements(count, options, device, rng):
     """With their other results; what writes the tensor otherwise is looked at when it is asked."""
