@@ -10,6 +10,7 @@ import pytest
 import clgpu_delegate
 from tests.model_maker import ModelMaker
 from tests.ops.harness import LIMITED, half_exact, op_runtime
+from tests.python.subprocesses import assert_succeeds, run_python
 from tests.runtimes import make_interpreter, run_interpreter
 from tests.tolerance import assert_close
 
@@ -179,3 +180,25 @@ def test_result_may_be_a_part_of_another(name, device):
     model, image = m.build(), rng.standard_normal(case.image).astype(np.float32)
     got = run(model, image, clgpu_delegate.load(device=device, engines=FUSED))
     assert_close(got, run(model, image, None), "fp32", 200, what=name)
+
+
+NOTHING_BUILDS = """
+from tests.ops.test_pooled import *
+from clgpu_delegate import _core
+
+for name in _core.kernel_sources():
+    if name.startswith(("conv2d/", "pool/", "pooled/", "local_response_normalization/")):
+        _core.override_kernel_source(name, "no OpenCL C")
+for name in ("lenet_first", "alexnet"):
+    case = CASES[name]
+    model = make_model(case, np.random.default_rng(1))
+    image = np.random.default_rng(2).standard_normal(case.image).astype(np.float32)
+    delegate = clgpu_delegate.load(engines={"pooled": "auto"}, cache="off")
+    assert_close(run(model, image, delegate), run(model, image, None), "fp32", 25, what=name)
+    assert {n.op for n in delegate.explain().nodes if n.claimed} <= {"NEG", "TANH"}
+"""
+
+
+def test_nodes_stay_on_the_cpu_where_no_kernel_builds():
+    """Also those that a pass has made one node of."""
+    assert_succeeds(run_python(NOTHING_BUILDS))

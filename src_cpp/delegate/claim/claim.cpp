@@ -228,6 +228,33 @@ bool uses(const ModelNode& node, const std::string& family) {
                      [&](const ModelNode& inner) { return uses(inner, family); });
 }
 
+// Whether a pass may have made a node of this family, which no model has, of a node and others.
+bool may_be_part(const ModelNode& node, const std::string& family) {
+  return node.works &&
+         std::any_of(ops::all_families().begin(), ops::all_families().end(),
+                     [&](const ops::Family* made) {
+                       return made->name == family &&
+                              std::count(made->fuses.begin(), made->fuses.end(), node.family) > 0;
+                     });
+}
+
+// Refuses the nodes that no kernel computes, at least one of `nodes`.
+void refuse(Model& model, const std::vector<int>& nodes, const plan::NoCandidate& failure) {
+  const Refusal refusal{Why::kDevice, "", failure.what()};
+  bool is_any = false;
+  for (const ModelNode& node : model.nodes) {
+    if (!uses(node, failure.family())) continue;
+    model.refuse(node.index, refusal);
+    is_any = true;
+  }
+  if (is_any) return;
+  // A node that a pass has made has the number of the first of its parts.
+  if (std::count(nodes.begin(), nodes.end(), failure.node()) > 0 &&
+      may_be_part(model.node(failure.node()), failure.family()))
+    return model.refuse(failure.node(), refusal);
+  leave(model, nodes, refusal);
+}
+
 // The partition that `make` makes of the nodes, built for the current shapes if it `is_run`. If a
 // node prevents that, refuses the node and returns null. Throws OptionError, and so
 // plan::BudgetError.
@@ -241,10 +268,7 @@ std::unique_ptr<Partition> build_or_refuse(const TfLiteContext& context, Model& 
     if (is_run && !partition->awaits()) partition->build();
     return partition;
   } catch (const plan::NoCandidate& failure) {
-    for (const ModelNode& node : model.nodes) {
-      if (uses(node, failure.family()))
-        model.refuse(node.index, {Why::kDevice, "", failure.what()});
-    }
+    refuse(model, nodes, failure);
   } catch (const ShapeError& error) {
     // The shapes may still change before the first inference.
     const auto is_open = [&] {
