@@ -14,10 +14,11 @@ void fuse_pooling(ir::Graph& graph, Pooling pooling, const DeviceInfo& device) {
   for (std::size_t i = 0; i < rewriting.size(); ++i) {
     const ir::Node& reader = graph.nodes[i];
     const int image = reader.inputs.empty() ? -1 : reader.inputs[0];
-    if (rewriting.writer(image) < 0 || rewriting.only_reader(image) < 0) continue;
+    if (rewriting.writer(image) < 0) continue;
     const auto first = uz(rewriting.writer(image));
     auto node = ops::pooled(graph, graph.nodes[first], reader);
-    if (!node) continue;
+    // Looking for readers passes over all nodes.
+    if (!node || rewriting.only_reader(image) < 0) continue;
     if (pooling == Pooling::kWherePays && !ops::pooled_pays(graph, *node, device)) {
       ir::declined(graph, kPass, reader.tflite_index,
                    "two launches are expected to be faster on this device");
